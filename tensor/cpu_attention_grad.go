@@ -114,7 +114,7 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 			Rows: x.hi - x.lo, Heads: left.Cols, Width: z.Cols / left.Cols,
 			Ptr: ptr, Index: adjT.index, Perm: adjT.perm,
 			Left: left.Slice(x.lo, x.hi).strided(), DLeft: dleft.Slice(x.lo, x.hi).strided(),
-			Packed: packed.f32, Edge: edge.f32, EdgeHeads: edge.Cols, Sums: sums,
+			Packed: packed.f32, Edge: edge.f32, EdgeHeads: op.Heads, Sums: sums,
 			Slope: float32(op.Slope), Score: op.Edge.f32, Drop: fromSrc(drop, x.lo), Keys: keys, Work: *work,
 		}
 		if x.part >= 0 {

@@ -29,7 +29,7 @@ func attentionResults(d *CPU, ref *Ref, r *rand.Rand, g *edges, heads, width int
 func TestAttention(t *testing.T) {
 	everyLevel(t, func(t *testing.T, d *CPU) {
 		r := rand.New(rand.NewPCG(1, 2))
-		for _, shape := range [][2]int{{1, 1}, {1, 7}, {1, 40}, {2, 5}, {3, 16}, {4, 32}, {8, 8}, {8, 64}, {6, 33}, {16, 3}, {20, 12}, {1, 300}, {2, 150}, {5, 1}, {1, 700}, {33, 20}, {1, 90}, {2, 48}, {2, 64}, {3, 32}, {6, 64}, {11, 16}, {16, 16}} {
+		for _, shape := range [][2]int{{1, 1}, {1, 7}, {1, 40}, {2, 5}, {3, 16}, {4, 32}, {8, 8}, {8, 64}, {6, 33}, {16, 3}, {20, 12}, {1, 300}, {2, 150}, {5, 1}, {1, 700}, {33, 20}, {1, 90}, {2, 48}, {2, 64}, {3, 32}, {6, 64}, {11, 16}, {16, 16}, {4, 10}, {4, 40}, {4, 4}, {6, 8}, {8, 9}, {2, 17}, {8, 40}, {16, 8}} {
 			for range 4 {
 				g := graphSizes[r.IntN(len(graphSizes))]
 				testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), shape[0], shape[1])
@@ -38,7 +38,7 @@ func TestAttention(t *testing.T) {
 		for _, g := range graphSizes {
 			testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), 1+r.IntN(5), 1+r.IntN(40))
 		}
-		for _, heads := range []int{1, 2, 4, 7, 8} { // so many entries that gradients of one, four or eight heads are summed by groups
+		for _, heads := range []int{1, 2, 4, 7, 8, 20} { // so many entries that gradients are summed by groups
 			testAttention(t, d, r, randomEdges(r, 20, 30, 5, 10000), heads, 20)
 			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 32)
 			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 8)
@@ -122,6 +122,59 @@ func testHeadDot(t *testing.T, d *CPU, r *rand.Rand, name string, kind DType, ro
 	ref.HeadDot(z64, dots64...)
 	for i := range dots {
 		same(t, name+"HeadDot", dots[i].Score, dots64[i].Score, 1e-4)
+	}
+}
+
+// Heads are loaded and stored as vectors that may reach over to the next: nothing is written beside the rows that were asked
+// for, and a number that is none stays in its head.
+func TestHeadsKeepApart(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for _, shape := range [][2]int{{4, 10}, {4, 40}, {8, 8}, {8, 4}, {3, 5}, {2, 17}, {16, 9}, {1, 7}, {6, 33}} {
+			for _, kind := range []DType{F32, BF16} {
+				testHeadsApart(t, d, r, randomEdges(r, 30, 20, 4, 40), shape[0], shape[1], kind)
+			}
+		}
+	})
+}
+
+func testHeadsApart(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width int, kind DType) {
+	const pad, mark = 3, 7
+	ref, cols := NewRef(), heads*width
+	z, _ := twin(r, d, ref, kind, g.cols, cols, 0)
+	left, _ := twin(r, d, ref, F32, g.cols, heads, 0)
+	right, _ := twin(r, d, ref, F32, g.rows, heads, 0)
+	dst, _ := twin(r, d, ref, kind, g.rows, cols, 0)
+	ddst, _ := twin(r, d, ref, kind, g.rows, cols, 0)
+	stat, dleft, dright := d.New(F32, g.rows, 2*heads), d.New(F32, g.cols, heads), d.New(F32, g.rows, heads)
+	s, op := g.sparse(d, false), Attention{Heads: heads, Slope: 0.2}
+	d.Attend(dst, stat, s, z, left, right, op)
+	bad := heads / 2
+	none := make([]float32, g.rows*width)
+	for i := range none {
+		none[i] = float32(math.NaN())
+	}
+	d.Upload32(ddst.Columns(bad*width, (bad+1)*width), none)
+	around := d.New(kind, g.cols+2, cols+2*pad)
+	marks := make([]float32, around.Rows*around.Cols)
+	for i := range marks {
+		marks[i] = mark
+	}
+	d.Upload32(around, marks)
+	d.AttendGrad(around.Slice(1, 1+g.cols).Columns(pad, pad+cols), dleft, dright, s, g.transpose(d, s), z, left, right, stat, dst, ddst, op)
+	for i, x := range hostOf(around) {
+		row, col := i/around.Cols-1, i%around.Cols-pad
+		inside := row >= 0 && row < g.cols && col >= 0 && col < cols
+		if !inside && x != mark || inside && col/width != bad && math.IsNaN(x) {
+			t.Fatalf("%v, %d heads of %d: row %d, column %d became %g", kind, heads, width, row, col, x)
+		}
+	}
+	for name, m := range map[string]Matrix{"dleft": dleft, "dright": dright} {
+		for i, x := range hostOf(m) {
+			if i%heads != bad && math.IsNaN(x) {
+				t.Fatalf("%v, %d heads of %d: %s %d became none", kind, heads, width, name, i)
+			}
+		}
 	}
 }
 

@@ -30,11 +30,17 @@ type Attention struct {
 // MaxHeads is how many heads one call does: the lanes of the widest vector.
 const MaxHeads = 16
 
-// AttentionWork is how much scratch rows of up to maxDegree entries need: four
-// numbers a head for each of some entries, and what the assembly needs for itself.
+// AttentionWork is how much scratch rows of up to maxDegree entries need: a number a head for each of some entries, and what
+// the loops over wide rows need for themselves.
 func AttentionWork(maxDegree, heads, cols int) int {
-	return 4*(max(maxDegree, 1024)+32)*Lanes(heads) + 2*cols + (MaxHeads+2)*256 + 16*(foldParts+1)
+	return (max(maxDegree, 4096)+32)*Lanes(heads) + 2*cols + panelCols + gradRoom + 16
 }
+
+// panelCols is how many columns one call sums, and the length of its pattern.
+const panelCols = 256
+
+// gradRoom is how many numbers the backward pass keeps of a row and of a group of its entries.
+const gradRoom = 16 * (12 + 16 + 16)
 
 // foldParts is how many rows' half-made dot products the assembly collects; they stay in the first-level cache.
 const foldParts = 64
@@ -183,7 +189,7 @@ type AttentionGrad struct {
 	DLeft  Strided  // float32; starts at the first of the rows
 	Packed []float32
 	Edge   []float32 // entries x EdgeHeads, from column FirstHead on
-	// Sums, if given, has de_ijh added to row i instead, Lanes(Heads) numbers a row. See SumsScores.
+	// Sums, if given, has de_ijh added to row i instead, EdgeHeads numbers a row.
 	Sums []float32
 	// EdgeHeads is the number of heads in all, of which this call does Heads.
 	EdgeHeads int
@@ -193,9 +199,6 @@ type AttentionGrad struct {
 	Keys      []uint64         // with dropout, the key of each destination's draws, RowKey
 	Work      []float32
 }
-
-// SumsScores says whether gradients of scores can be added up by destination as they come: of one, four or eight heads.
-func SumsScores(heads int) bool { return heads == 1 || heads == 4 || heads == 8 }
 
 // Lanes is the number of floats kept an entry for the given number of heads: a power of two.
 func Lanes(heads int) int {
@@ -207,8 +210,7 @@ func Lanes(heads int) int {
 }
 
 // AttentionPack gathers what the backward pass needs of a destination beside its
-// wide row, right, max, 1/sum and delta, in 4·Lanes(heads) floats a row: with
-// four heads, one cache line.
+// wide row, right, max, 1/sum and delta, in 4·Lanes(heads) floats a row. Those of each four heads lie together, in one cache line.
 type AttentionPack struct {
 	Packed          []float32
 	Rows            int
@@ -226,17 +228,23 @@ func PackAttention(level Level, a *AttentionPack) {
 	packAttentionGeneric(a)
 }
 
+// packRow is the numbers of a row of packed, packLanes how many heads' numbers of a kind lie together, and packPlace where the first
+// of a head's four is; the others follow packLanes apart.
+func packRow(heads int) int         { return 4 * Lanes(heads) }
+func packLanes(heads int) int       { return min(4, Lanes(heads)) }
+func packPlace(heads, head int) int { p := packLanes(heads); return head/p*4*p + head%p }
+
 func packAttentionGeneric(a *AttentionPack) {
-	p := Lanes(a.Heads)
+	n, p := packRow(a.Heads), packLanes(a.Heads)
 	x := a.Work[:a.Width]
 	for r := range a.Rows {
-		row := a.Packed[r*4*p:][:4*p]
 		for k := range a.Heads {
-			row[k] = a.Right.F32[r*a.Right.Stride+k]
-			row[p+k] = a.Max.F32[r*a.Max.Stride+k]
-			row[2*p+k] = a.Inv.F32[r*a.Inv.Stride+k]
+			to := a.Packed[r*n+packPlace(a.Heads, k):]
+			to[0] = a.Right.F32[r*a.Right.Stride+k]
+			to[p] = a.Max.F32[r*a.Max.Stride+k]
+			to[2*p] = a.Inv.F32[r*a.Inv.Stride+k]
 			a.Dst.widen(x, r, k*a.Width)
-			row[3*p+k] = a.DDst.dot(x, r, k*a.Width)
+			to[3*p] = a.DDst.dot(x, r, k*a.Width)
 		}
 	}
 }
@@ -267,21 +275,21 @@ func attendGradGeneric(a *AttentionGrad) {
 
 // gradEntry adds the part of the entry from source r to destination i.
 func (a *AttentionGrad) gradEntry(i, r, place int, z, acc, left, dleft []float32) {
-	p := Lanes(a.Heads)
-	row := a.Packed[i*4*p:][:4*p]
+	n, p := packRow(a.Heads), packLanes(a.Heads)
 	var key uint64
 	if a.Drop.On {
 		key = a.Keys[i]
 	}
 	for k := range a.Heads {
-		s, slope := left[k]+row[k], float32(1)
+		from := a.Packed[i*n+packPlace(a.Heads, k):]
+		s, slope := left[k]+from[0], float32(1)
 		if a.Score != nil {
 			s += a.Score[place*a.EdgeHeads+a.Drop.FirstHead+k]
 		}
 		if s <= 0 {
 			slope = a.Slope
 		}
-		alpha := Exp(s*slope-row[p+k]) * row[2*p+k]
+		alpha := Exp(s*slope-from[p]) * from[2*p]
 		c := alpha
 		if a.Drop.On {
 			c *= a.Drop.factor(key, a.Drop.source(r), k)
@@ -289,10 +297,10 @@ func (a *AttentionGrad) gradEntry(i, r, place int, z, acc, left, dleft []float32
 		head := k * a.Width
 		dot := a.DDst.dot(z[head:head+a.Width], i, head)
 		a.DDst.addTo(acc[head:head+a.Width], c, i, head)
-		de := slope * (c*dot - alpha*row[3*p+k])
+		de := slope * (c*dot - alpha*from[3*p])
 		dleft[k] += de
 		if a.Sums != nil {
-			a.Sums[i*p+k] += de
+			a.Sums[i*a.EdgeHeads+a.Drop.FirstHead+k] += de
 		} else {
 			a.Edge[place*a.EdgeHeads+a.Drop.FirstHead+k] = de
 		}

@@ -36,79 +36,94 @@ type attendArgs struct {
 }
 
 type attendGradArgs struct {
-	ptr             *int64
-	index           *uint32
-	rows            int
-	packed          *float32
-	packStride      int // numbers
-	left            unsafe.Pointer
-	leftStride      int
-	out             *float32
-	outStep         int
-	lanes, group    int
-	heads           uint64
-	swaps           uint64
-	slope           uint64
-	tables          *[3][16]uint32
-	drop, threshold uint64
-	scale           uint64
-	keys            *uint64
-	srcIDs          *uint32
-	firstSrc        uint64
-	perm            *uint32
-	edge            *float32
-	edgeHeads       int
-	dots            *float32
-	dleft           unsafe.Pointer
-	dleftStride     int
-	last            *uint32
-	lastPlace       *uint32 // last, for perm
-	add             uint64  // gradients of scores are added to their destinations', not put to their entries' places
+	ptr       *int64
+	index     *uint32
+	rows      int
+	src       unsafe.Pointer
+	srcStride int
+	dst       unsafe.Pointer
+	dstStride int
+	z         unsafe.Pointer
+	zStride   int
+	headShape
+	dstHead, dstShift     int // as headBytes and shift, of dst
+	mode                  int
+	prefetch              int
+	last                  *uint32 // the last entry, whose wide row may be asked for early
+	ask                   *uint32 // the same for what coefficients are made of; nil: none
+	buf                   unsafe.Pointer
+	packed                *float32
+	packStride, packLanes int // numbers from row to row and from one kind to the next
+	lanes                 int // heads
+	together              int // heads, if at least four: they are whole lines of packed's
+	heads                 uint64
+	groupBytes            int // of a vector's entries in index
+	tables                *[3][16]uint32
+	left                  unsafe.Pointer
+	leftStride            int
+	dleft                 unsafe.Pointer
+	dleftStride           int
+	slope                 uint64
+	drop, threshold       uint64
+	scale                 uint64
+	keys                  *uint64
+	srcIDs                *uint32
+	firstSrc              uint64
+	edge                  *float32
+	edgeStride            int // numbers
+	perm                  *uint32
+	add                   uint64 // gradients of scores are added to their destinations', not put to their entries' places
+	room                  [7]uintptr
 }
 
 type attendRowArgs struct {
-	ptr               *int64
-	index             *uint32
-	rows              int
-	src               unsafe.Pointer
-	srcStride         int
-	dst               unsafe.Pointer
-	dstStride         int
-	vectors           int // of 16 float32, or blocks of 32 bfloat16
-	mask              uint64
-	mode              int
-	weights           *float32
-	gap               int
-	patterns          *uint32
-	prefetch          int
-	last              *uint32
-	inv               unsafe.Pointer
-	invStride         int
-	scale             uint64
-	heads             uint64
-	z                 unsafe.Pointer
-	zStride           int
-	zbuf              *float32
-	dots              *float32
-	segments, heads16 uint64
-	swaps             uint64
-	parts, partsEnd   unsafe.Pointer
-	places            *[16]uint32
-	shape             int
+	ptr             *int64
+	index           *uint32
+	rows            int
+	src             unsafe.Pointer
+	srcStride       int
+	dst             unsafe.Pointer
+	dstStride       int
+	vectors         int // of 16 float32, or blocks of 32 bfloat16
+	mask            uint64
+	mode            int
+	weights         *float32
+	gap             int
+	patterns        *uint32
+	prefetch        int
+	last            *uint32
+	inv             unsafe.Pointer
+	invStride       int
+	scale           uint64
+	heads           uint64
+	z               unsafe.Pointer
+	zStride         int
+	zbuf            *float32
+	dots            *float32
+	parts, partsEnd unsafe.Pointer
+	places          *[16]uint32
+	headShape
+}
+
+// headShape is heads as the loops that make dot products take them: each by itself, in whole vectors of float32, or blocks
+// of bfloat16, and what is left. The last of a row, not to reach behind it, starts shift bytes earlier.
+type headShape struct {
+	shape, headBytes, lastByte, shift int
+	tail                              uint64 // columns of the row's last vector or block
+	evens, odds                       uint64 // lanes of those of other heads, of a block in two vectors
 }
 
 func bits(x float32) uint64 { return uint64(math.Float32bits(x)) }
 
 // laneTables are what lanes stand for with the given heads: lane l is head l%P of entry l/P.
-func laneTables(heads, firstHead int) *[3][16]uint32 {
-	var t [3][16]uint32
+func laneTables(heads, firstHead int) (t [3][16]uint32) {
 	p := Lanes(heads)
 	for l := range 16 {
 		t[0][l], t[1][l] = uint32(l%p), uint32(l/p)
 		c := uint32(drawHead)
 		t[2][l] = uint32(firstHead+l%p) * c * drawC0
 	}
-	return &t
+	return t
 }
 
 // headLanes is a bit for each lane that is a head.
@@ -122,13 +137,11 @@ func headLanes(heads int) uint64 {
 	return mask
 }
 
-// swapsFrom allows sums to add lanes l and l^d for d >= least, swapsUnder for d < limit.
-func swapsFrom(least int) uint64 { return ^swapsUnder(least) }
-
-func swapsUnder(limit int) uint64 {
+// swapsFrom allows sums to add lanes l and l^d for d >= least.
+func swapsFrom(least int) uint64 {
 	s := uint64(0)
 	for i, d := range [4]int{1, 2, 4, 8} {
-		if d < limit {
+		if d >= least {
 			s |= 0xffff << (16 * i)
 		}
 	}
@@ -150,9 +163,6 @@ func rowsWithin(ptr []int64, r, rows, limit int) int {
 	}
 	return hi - r
 }
-
-// panelCols is how many columns one call sums, and the length of its pattern.
-const panelCols = 256
 
 // pattern fills p with the head of each lane of a panel's vectors: columns
 // from col on of heads of the given width. Bfloat16 has even columns, then odd ones, of each 32.
@@ -210,10 +220,11 @@ func attendFast(level Level, a *Attention) bool {
 	for c := 0; c < cols; c += panelCols {
 		pattern(patterns[c:], c, min(panelCols, cols-c), a.Width, bf16)
 	}
+	tables := laneTables(a.Heads, a.Drop.FirstHead)
 	w := attendArgs{
 		index: unsafe.SliceData(a.Index), left: unsafe.SliceData(a.Left.F32), leftStride: a.Left.Stride,
 		out: &work[0], lanes: p, group: 16 / p, heads: headLanes(a.Heads), swaps: swapsFrom(p),
-		slope: bits(a.Slope), tables: laneTables(a.Heads, a.Drop.FirstHead),
+		slope: bits(a.Slope), tables: &tables,
 		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold) << 16, key: a.Drop.Key,
 		srcIDs: unsafe.SliceData(a.Drop.SrcIDs), firstSrc: uint64(a.Drop.FirstSrc),
 	}
@@ -294,34 +305,34 @@ func modeOf(level Level, dst Strided) int {
 	return modeBF16
 }
 
-// headPass is a run of heads whose wide rows one call of the backward pass does. Either heads are
-// whole vectors, a power of two of them (each is not 0), or vectors hold several.
+// headPass is a run of heads, a power of two, whose wide rows one call does.
 type headPass struct {
 	first, heads int
-	each         int    // vectors a head
-	perVector    int    // heads in a vector
-	segments     uint64 // lanes of a vector of sums that are a head's
-	swaps        uint64
+	share        int // how many share a vector, or block
 }
 
-// headPasses cuts heads into passes of at most panelCols columns.
+// headPasses cuts heads into passes whose sums fit the registers. Narrow heads, where a vector reaches over more than two, go one
+// by one unless they share vectors.
 func headPasses(heads, width int, bf16 bool) (list [MaxHeads]headPass, n int) {
-	unit := 16
+	block, whole := blockCols(width, bf16), 16
 	if bf16 {
-		unit = 32
+		whole = 32
+	}
+	most := 1
+	if width >= 8 {
+		most = panelCols / block / ((width + block - 1) / block)
 	}
 	for h := 0; h < heads; n++ {
-		p := headPass{first: h, heads: 1, each: (width + unit - 1) / unit}
-		switch {
-		case width%unit == 0:
-			for most := min(heads-h, panelCols/width); 2*p.heads <= most; {
-				p.heads *= 2
-			}
-		case heads > 1 && width < unit && width&(width-1) == 0 && width >= unit/16 && (heads*width <= unit || heads*width%unit == 0):
-			lane := width * 16 / unit
-			p = headPass{first: h, heads: heads - h, perVector: unit / width, swaps: swapsUnder(lane)}
-			for l := 0; l < 16; l += lane {
-				p.segments |= 1 << l
+		p := headPass{h, 1, 1}
+		for 2*p.heads <= min(heads-h, most) {
+			p.heads *= 2
+		}
+		for share := 2; share <= 4; share *= 2 {
+			if share*width == whole && heads-h >= share {
+				p = headPass{h, share, share}
+				for 2*p.heads <= heads-h {
+					p.heads *= 2
+				}
 			}
 		}
 		list[n] = p
@@ -330,19 +341,33 @@ func headPasses(heads, width int, bf16 bool) (list [MaxHeads]headPass, n int) {
 	return list, n
 }
 
-// with is s with how dot products are made, which go to dots, s.gap bytes apart. parts has room for foldParts vectors.
-// It gives s back, as what is stored through a pointer would go to the heap.
-func (p headPass) with(s attendRowArgs, dots *float32, parts unsafe.Pointer, places *[16]uint32) attendRowArgs {
-	s.dots = (*float32)(unsafe.Add(unsafe.Pointer(dots), 4*p.first))
-	if p.each == 0 {
-		s.heads, s.heads16 = uint64(4*p.perVector), 1<<min(p.perVector, p.heads)-1
-		s.segments, s.swaps = p.segments, p.swaps
-		return s
+// blockCols is how many columns of a head are loaded at once: a vector's or, of more than 16 of bfloat16, two vectors'.
+func blockCols(width int, bf16 bool) int {
+	if bf16 && width > 16 {
+		return 32
 	}
-	s.shape, s.parts, s.partsEnd, s.places = 32*p.heads+p.each, parts, unsafe.Add(parts, 64*foldParts), places
-	for l := range places {
-		places[l] = uint32(l/p.heads*(s.gap/4) + l%p.heads)
+	return 16
+}
+
+// shape is how heads of the given width are loaded.
+func (p headPass) shape(width int, bf16 bool) headShape {
+	heads, run := p.heads/p.share, p.share*width // those that share are like one wider
+	block, size := blockCols(run, bf16), 4
+	if bf16 {
+		size = 2
 	}
+	rest, each := (run-1)%block+1, (run+block-1)/block
+	s := headShape{headBytes: size * run, lastByte: size*run - 1, tail: 1<<rest - 1, evens: 1<<rest - 1}
+	if heads*run >= block {
+		s.shift = size * (block - rest)
+		s.tail <<= block - rest
+	}
+	if block == 32 {
+		s.evens, s.odds = 1<<((rest+1)/2)-1, 1<<(rest/2)-1
+	} else if bf16 {
+		each = 0 // half a block
+	}
+	s.shape = 128*p.heads + 32*(p.share-1) + each
 	return s
 }
 
@@ -355,100 +380,61 @@ func lineOf(work []float32) unsafe.Pointer {
 func attendGradFast(level Level, a *AttentionGrad) bool {
 	bf16 := a.DDst.B16 != nil
 	if level < AVX512 || (a.Z.B16 != nil) != bf16 || (!bf16 && a.DZ.B16 != nil) || a.Width > panelCols ||
-		len(a.Packed) >= 1<<31 || len(a.Edge) >= 1<<31 || a.Sums != nil && !SumsScores(a.Heads) {
+		len(a.Packed) >= 1<<31 {
 		return false
 	}
-	p := Lanes(a.Heads)
 	passes, count := headPasses(a.Heads, a.Width, bf16)
-	work := a.Work
-	patterns := work[:count*panelCols]
-	zbuf := work[len(patterns):][:panelCols]
-	work = work[len(patterns)+panelCols:]
-	parts := lineOf(work)
-	work = work[16*(foldParts+1):]
-	for k, x := range passes[:count] { // only vectors of several heads look at it
-		pattern(patterns[k*panelCols:], x.first*a.Width, x.heads*a.Width, a.Width, bf16)
-	}
-	step := len(work) / 4 &^ 15
-	w := attendGradArgs{
-		index: unsafe.SliceData(a.Index), packed: unsafe.SliceData(a.Packed), packStride: 4 * p,
-		out: &work[0], outStep: 4 * step, lanes: p, group: 16 / p, heads: headLanes(a.Heads), swaps: swapsFrom(p),
-		slope: bits(a.Slope), tables: laneTables(a.Heads, a.Drop.FirstHead),
-		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold) << 16, scale: bits(a.Drop.Scale),
-		keys: unsafe.SliceData(a.Keys), perm: unsafe.SliceData(a.Perm), dots: &work[3*step],
-		edgeHeads: a.EdgeHeads,
-	}
-	switch {
-	case a.Sums != nil:
-		w.edge, w.edgeHeads, w.perm, w.add = &a.Sums[0], p, unsafe.SliceData(a.Index), 1
-	case len(a.Edge) > 0:
-		w.edge = &a.Edge[a.Drop.FirstHead]
-	}
-	for r, n := 0, 0; r < a.Rows; r += n {
-		n = rowsWithin(a.Ptr, r, a.Rows, step/p-16)
-		w.rows, w.ptr = n, &a.Ptr[r]
-		if to := a.Ptr[r+n]; to > a.Ptr[r] && len(a.Packed) > cached {
-			w.last = &a.Index[to-1]
-			if w.lastPlace = &a.Perm[to-1]; a.Sums != nil {
-				w.lastPlace = w.last
-			}
+	for r, n := 0, a.Rows; r < a.Rows; r += n {
+		if count > 1 { // the next pass still finds the rows' pages
+			n = rowsWithin(a.Ptr, r, a.Rows, 1024)
 		}
-		w.left, w.leftStride = a.Left.at(r, 0)
-		w.dleft, w.dleftStride = a.DLeft.at(r, 0)
-		w.firstSrc = uint64(a.Drop.FirstSrc + uint32(r))
-		if a.Drop.SrcIDs != nil {
-			w.srcIDs = &a.Drop.SrcIDs[r]
-		}
-		raw := (*byte)(unsafe.Pointer(&w))
-		switch p {
-		case 4:
-			attendGradWeightsFour512(raw)
-		case 8:
-			attendGradWeightsEight512(raw)
-		default:
-			attendGradWeights512(raw)
-		}
-		for k, x := range passes[:count] {
-			a.pass512(level, r, n, x, &w, &patterns[k*panelCols], &zbuf[0], parts)
-		}
-		switch {
-		case a.Heads == 4 && w.edgeHeads == 4:
-			attendGradScoresFour512(raw)
-		case a.Heads == 8 && w.edgeHeads == 8:
-			attendGradScoresEight512(raw)
-		default:
-			attendGradScores512(raw)
+		for _, p := range passes[:count] {
+			a.pass512(level, p, r, n, bf16)
 		}
 	}
 	return true
 }
 
-// pass512 does the wide rows of some heads for rows r to r+n.
-func (a *AttentionGrad) pass512(level Level, r, n int, x headPass, w *attendGradArgs, patterns, zbuf *float32, parts unsafe.Pointer) {
-	bf16 := a.DDst.B16 != nil
-	col := x.first * a.Width
-	s := attendRowArgs{
-		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, gap: 4 * w.lanes,
-		weights:  (*float32)(unsafe.Add(unsafe.Pointer(w.out), 4*x.first)),
-		patterns: (*uint32)(unsafe.Pointer(patterns)), zbuf: zbuf, mode: modeOf(level, a.DZ),
+// pass512 does some of the heads for rows r to r+n.
+func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
+	col, tables := p.first*a.Width, laneTables(p.heads, a.Drop.FirstHead+p.first)
+	w := attendGradArgs{
+		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, headShape: p.shape(a.Width, bf16),
+		dstHead: p.share * a.Width * a.DZ.size(), mode: modeOf(level, a.DZ), buf: lineOf(a.Work),
+		packStride: packRow(a.Heads), packLanes: packLanes(a.Heads),
+		lanes: p.heads, heads: 1<<p.heads - 1, groupBytes: 4 * 16 / p.heads,
+		tables: &tables, slope: bits(a.Slope),
+		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold) << 16, scale: bits(a.Drop.Scale), keys: unsafe.SliceData(a.Keys),
+		firstSrc:   uint64(a.Drop.FirstSrc + uint32(r)),
+		edgeStride: a.EdgeHeads, perm: unsafe.SliceData(a.Perm),
 	}
-	var places [16]uint32
-	s = x.with(s, w.dots, parts, &places)
+	if p.heads >= 4 {
+		w.together = p.heads
+	}
+	if a.Drop.SrcIDs != nil {
+		w.srcIDs = &a.Drop.SrcIDs[r]
+	}
 	if to := a.Ptr[r+n]; to > a.Ptr[r] {
-		s.prefetch, s.last = attendAhead(a.DDst), &a.Index[to-1]
+		w.prefetch, w.last = attendAhead(a.DDst), &a.Index[to-1]
+		w.packed = &a.Packed[packPlace(a.Heads, p.first)]
+		if len(a.Packed) > cached/8 { // a group has few entries, whose misses it waits for one group at a time
+			w.ask = w.last
+		}
+		if a.Sums != nil {
+			w.edge, w.perm, w.add = &a.Sums[a.Drop.FirstHead+p.first], w.index, 1
+		} else {
+			w.edge = &a.Edge[a.Drop.FirstHead+p.first]
+		}
 	}
-	s.vectors, s.mask = vectorsOf(x.heads*a.Width, bf16)
-	s.src, s.srcStride = a.DDst.at(0, col)
-	s.dst, s.dstStride = a.DZ.at(r, col)
-	s.z, s.zStride = a.Z.at(r, col)
-	switch raw := (*byte)(unsafe.Pointer(&s)); {
-	case bf16 && x.each > 0:
-		attendGradHeads512b16(raw)
-	case bf16:
-		attendGradLanes512b16(raw)
-	case x.each > 0:
-		attendGradHeads512(raw)
-	default:
-		attendGradLanes512(raw)
+	w.dstShift = w.shift / a.DDst.size() * a.DZ.size()
+	w.src, w.srcStride = a.DDst.at(0, col)
+	w.dst, w.dstStride = a.DZ.at(r, col)
+	w.z, w.zStride = a.Z.at(r, col)
+	w.left, w.leftStride = a.Left.at(r, p.first)
+	w.dleft, w.dleftStride = a.DLeft.at(r, p.first)
+	if raw := (*byte)(unsafe.Pointer(&w)); bf16 {
+		attendGrad512b16(raw)
+	} else {
+		attendGrad512(raw)
 	}
 }

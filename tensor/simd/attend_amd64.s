@@ -295,405 +295,6 @@ GLOBL bits7feb352d<>(SB), RODATA|NOPTR, $4
 DATA bits846ca68b<>+0(SB)/4, $0x846ca68b
 GLOBL bits846ca68b<>(SB), RODATA|NOPTR, $4
 
-// func attendGradWeights512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradWeights512(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 32(DI), Z27
-	VBROADCASTSS 136(DI), Z19
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         24(DI), SI
-	MOVQ         144(DI), BX
-	XORQ         DX, DX
-
-row:
-	MOVQ      (DI), AX
-	MOVQ      (AX)(DX*8), CX
-	MOVQ      8(AX)(DX*8), R10
-	SUBQ      CX, R10
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(CX*4), R8
-	TESTQ     R10, R10
-	JZ        next
-	MOVQ      48(DI), AX
-	IMULQ     DX, AX
-	ADDQ      40(DI), AX
-	MOVQ      72(DI), CX
-	BZHIL     CX, R9, CX
-	KMOVW     CX, K1
-	VMOVUPS.Z (AX), K1, Z26
-	VPERMPS   Z26, Z31, Z26
-	CMPQ      120(DI), $0x00
-	JE        entries
-	MOVQ      152(DI), AX
-	TESTQ     AX, AX
-	JZ        noids
-	MOVL      (AX)(DX*4), AX
-	JMP       hash
-
-noids:
-	MOVQ 160(DI), AX
-	ADDL DX, AX
-
-hash:
-	IMUL3L       $-1850702085, AX, AX
-	VPBROADCASTD AX, Z20
-	VPADDD       Z29, Z20, Z20
-
-entries:
-	LEAQ 96(R8), AX
-	MOVQ R11, BP
-
-ask_3:
-	CMPQ       AX, 216(DI)
-	JA         asked_4
-	MOVL       (AX), CX
-	IMULQ      32(DI), CX
-	PREFETCHT0 (SI)(CX*4)
-	ADDQ       $0x04, AX
-	DECQ       BP
-	JNZ        ask_3
-
-asked_4:
-	MOVL              $0x00000010, CX
-	MOVQ              R10, AX
-	CMPQ              AX, CX
-	CMOVQGT           CX, AX
-	BZHIL             AX, R13, AX
-	KMOVW             AX, K2
-	VMOVDQU32.Z       (R8), K2, Z2
-	VPERMD            Z2, Z30, Z2
-	VPSLLD            $0x01, Z2, Z8
-	VPMULLD           Z27, Z2, Z2
-	VPADDD            Z31, Z2, Z2
-	MOVQ              R10, AX
-	IMULQ             72(DI), AX
-	MOVL              $0x00000010, CX
-	CMPQ              AX, CX
-	CMOVQGT           CX, AX
-	BZHIL             AX, R13, AX
-	ANDL              R9, AX
-	KMOVW             AX, K1
-	MOVQ              72(DI), R15
-	KMOVW             K1, K2
-	VPXORD            Z0, Z0, Z0
-	VGATHERDPS        (SI)(Z2*4), K2, Z0
-	LEAQ              (SI)(R15*4), AX
-	KMOVW             K1, K2
-	VPXORD            Z1, Z1, Z1
-	VGATHERDPS        (AX)(Z2*4), K2, Z1
-	LEAQ              (SI)(R15*8), CX
-	KMOVW             K1, K2
-	VPXORD            Z5, Z5, Z5
-	VGATHERDPS        (CX)(Z2*4), K2, Z5
-	LEAQ              (AX)(R15*8), AX
-	KMOVW             K1, K2
-	VPXORD            Z7, Z7, Z7
-	VGATHERDPS        (AX)(Z2*4), K2, Z7
-	VADDPS            Z26, Z0, Z0
-	VBROADCASTSS      bits3f800000<>+0(SB), Z4
-	VPXORD            Z3, Z3, Z3
-	VCMPPS            $0x02, Z3, Z0, K3
-	VMOVAPS           Z28, K3, Z4
-	VMULPS            Z4, Z0, Z0
-	VSUBPS            Z1, Z0, Z0
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z3
-	VMAXPS            Z0, Z3, Z0
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z0, Z1
-	VRNDSCALEPS       $0x00, Z1, Z1
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z1, Z0
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z1, Z0
-	VBROADCASTSS      bits39500d01<>+0(SB), Z3
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VSCALEFPS         Z1, Z3, Z0
-	VMULPS            Z0, Z5, Z5
-	VMOVUPS.Z         Z5, K1, Z5
-	VMOVAPS           Z5, Z6
-	CMPQ              120(DI), $0x00
-	JE                kept
-	KMOVW             K1, K2
-	VPXORD            Z9, Z9, Z9
-	VGATHERDPS        4(BX)(Z8*4), K2, Z9
-	KMOVW             K1, K2
-	VPXORD            Z3, Z3, Z3
-	VGATHERDPS        (BX)(Z8*4), K2, Z3
-	VPADDD            Z3, Z20, Z3
-	VPSRLD            $0x10, Z3, Z1
-	VPXORD            Z1, Z3, Z3
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z3, Z3
-	VPSRLD            $0x0f, Z3, Z1
-	VPTERNLOGD        $0x96, Z9, Z1, Z3
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
-	VPCMPUD           $0x05, Z21, Z3, K3
-	VMULPS.Z          Z19, Z6, K3, Z6
-
-kept:
-	VMOVUPS Z6, (R12)
-	VMULPS  Z4, Z6, Z6
-	VMOVUPS Z6, (R12)(R14*1)
-	VMULPS  Z4, Z5, Z5
-	VMULPS  Z7, Z5, Z5
-	VMOVUPS Z5, (R12)(R14*2)
-	ADDQ    $0x40, R12
-	LEAQ    (R8)(R11*4), R8
-	SUBQ    R11, R10
-	TESTQ   R10, R10
-	JG      entries
-	IMULQ   72(DI), R10
-	LEAQ    (R12)(R10*4), R12
-
-next:
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row
-	VZEROUPPER
-	RET
-
-// func attendGradScores512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradScores512(SB), NOSPLIT, $64-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 184(DI), Z27
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         192(DI), BX
-	MOVQ         176(DI), SI
-	XORQ         DX, DX
-
-row:
-	MOVQ   (DI), AX
-	MOVQ   (AX)(DX*8), CX
-	MOVQ   8(AX)(DX*8), R10
-	SUBQ   CX, R10
-	MOVQ   168(DI), R8
-	LEAQ   (R8)(CX*4), R8
-	VPXORD Z24, Z24, Z24
-	TESTQ  R10, R10
-	JZ     store
-
-entries:
-	LEAQ 96(R8), AX
-	MOVQ R11, BP
-
-ask_5:
-	CMPQ       AX, 224(DI)
-	JA         asked_6
-	MOVL       (AX), CX
-	IMULQ      184(DI), CX
-	PREFETCHT0 (SI)(CX*4)
-	ADDQ       $0x04, AX
-	DECQ       BP
-	JNZ        ask_5
-
-asked_6:
-	MOVQ        R10, AX
-	IMULQ       72(DI), AX
-	MOVL        $0x00000010, CX
-	CMPQ        AX, CX
-	CMOVQGT     CX, AX
-	BZHIL       AX, R13, AX
-	ANDL        R9, AX
-	KMOVW       AX, K1
-	VMOVUPS     (R12)(R14*1), Z0
-	VMOVUPS     (R12)(R14*2), Z1
-	VFMSUB132PS (BX), Z1, Z0
-	VADDPS      Z0, Z24, K1, Z24
-	CMPQ        232(DI), $0x00
-	JNE         add
-	MOVL        $0x00000010, CX
-	MOVQ        R10, AX
-	CMPQ        AX, CX
-	CMOVQGT     CX, AX
-	BZHIL       AX, R13, AX
-	KMOVW       AX, K2
-	VMOVDQU32.Z (R8), K2, Z2
-	VPERMD      Z2, Z30, Z2
-	VPMULLD     Z27, Z2, Z2
-	VPADDD      Z31, Z2, Z2
-	VSCATTERDPS Z0, K1, (SI)(Z2*4)
-	JMP         placed
-
-add:
-	VMOVUPS Z0, (SP)
-	MOVL    (R8), AX
-	VMOVSS  (SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x01
-	JE      placed
-	MOVL    4(R8), AX
-	VMOVSS  4(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x02
-	JE      placed
-	MOVL    8(R8), AX
-	VMOVSS  8(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x03
-	JE      placed
-	MOVL    12(R8), AX
-	VMOVSS  12(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x04
-	JE      placed
-	MOVL    16(R8), AX
-	VMOVSS  16(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x05
-	JE      placed
-	MOVL    20(R8), AX
-	VMOVSS  20(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x06
-	JE      placed
-	MOVL    24(R8), AX
-	VMOVSS  24(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x07
-	JE      placed
-	MOVL    28(R8), AX
-	VMOVSS  28(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x08
-	JE      placed
-	MOVL    32(R8), AX
-	VMOVSS  32(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x09
-	JE      placed
-	MOVL    36(R8), AX
-	VMOVSS  36(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0a
-	JE      placed
-	MOVL    40(R8), AX
-	VMOVSS  40(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0b
-	JE      placed
-	MOVL    44(R8), AX
-	VMOVSS  44(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0c
-	JE      placed
-	MOVL    48(R8), AX
-	VMOVSS  48(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0d
-	JE      placed
-	MOVL    52(R8), AX
-	VMOVSS  52(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0e
-	JE      placed
-	MOVL    56(R8), AX
-	VMOVSS  56(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0f
-	JE      placed
-	MOVL    60(R8), AX
-	VMOVSS  60(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-
-placed:
-	ADDQ       $0x40, R12
-	ADDQ       $0x40, BX
-	LEAQ       (R8)(R11*4), R8
-	SUBQ       R11, R10
-	TESTQ      R10, R10
-	JG         entries
-	IMULQ      72(DI), R10
-	LEAQ       (R12)(R10*4), R12
-	LEAQ       (BX)(R10*4), BX
-	VPERMILPS  $0xb1, Z24, Z1
-	VADDPS     Z1, Z24, K4, Z24
-	VPERMILPS  $0x4e, Z24, Z1
-	VADDPS     Z1, Z24, K5, Z24
-	VSHUFF32X4 $0xb1, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K6, Z24
-	VSHUFF32X4 $0x4e, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K7, Z24
-
-store:
-	MOVQ    208(DI), AX
-	IMULQ   DX, AX
-	ADDQ    200(DI), AX
-	MOVQ    72(DI), CX
-	BZHIL   CX, R9, CX
-	KMOVW   CX, K1
-	VMOVUPS Z24, K1, (AX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
-	VZEROUPPER
-	RET
-
 // func attendWeightsFour512(a *byte)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·attendWeightsFour512(SB), NOSPLIT, $16-8
@@ -753,7 +354,7 @@ row:
 score:
 	LEAQ       108(R8), AX
 	CMPQ       AX, 200(DI)
-	JA         asked_7
+	JA         asked_3
 	MOVL       96(R8), CX
 	SHLQ       $0x04, CX
 	PREFETCHT0 (SI)(CX*1)
@@ -767,7 +368,7 @@ score:
 	SHLQ       $0x04, CX
 	PREFETCHT0 (SI)(CX*1)
 
-asked_7:
+asked_3:
 	MOVL         $0x00000004, CX
 	CMPQ         R10, CX
 	CMOVQLT      R10, CX
@@ -938,364 +539,6 @@ store:
 	VZEROUPPER
 	RET
 
-// func attendGradWeightsFour512(a *byte)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·attendGradWeightsFour512(SB), NOSPLIT, $16-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 32(DI), Z27
-	VBROADCASTSS 136(DI), Z19
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         24(DI), SI
-	MOVQ         144(DI), BX
-	XORQ         DX, DX
-	MOVL         $0x0000000c, AX
-	KMOVW        AX, K4
-	MOVL         $0x00000030, AX
-	KMOVW        AX, K5
-	MOVL         $0x000000c0, AX
-	KMOVW        AX, K6
-
-row:
-	MOVQ      (DI), AX
-	MOVQ      (AX)(DX*8), CX
-	MOVQ      8(AX)(DX*8), R10
-	SUBQ      CX, R10
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(CX*4), R8
-	TESTQ     R10, R10
-	JZ        next
-	MOVQ      48(DI), AX
-	IMULQ     DX, AX
-	ADDQ      40(DI), AX
-	MOVQ      72(DI), CX
-	BZHIL     CX, R9, CX
-	KMOVW     CX, K1
-	VMOVUPS.Z (AX), K1, Z26
-	VPERMPS   Z26, Z31, Z26
-	CMPQ      120(DI), $0x00
-	JE        entries
-	MOVQ      152(DI), AX
-	TESTQ     AX, AX
-	JZ        noids
-	MOVL      (AX)(DX*4), AX
-	JMP       hash
-
-noids:
-	MOVQ 160(DI), AX
-	ADDL DX, AX
-
-hash:
-	IMUL3L       $-1850702085, AX, AX
-	VPBROADCASTD AX, Z20
-	VPADDD       Z29, Z20, Z20
-
-entries:
-	LEAQ       108(R8), AX
-	CMPQ       AX, 216(DI)
-	JA         asked_8
-	MOVL       96(R8), CX
-	PREFETCHT0 (BX)(CX*8)
-	SHLQ       $0x06, CX
-	PREFETCHT0 (SI)(CX*1)
-	MOVL       100(R8), CX
-	PREFETCHT0 (BX)(CX*8)
-	SHLQ       $0x06, CX
-	PREFETCHT0 (SI)(CX*1)
-	MOVL       104(R8), CX
-	PREFETCHT0 (BX)(CX*8)
-	SHLQ       $0x06, CX
-	PREFETCHT0 (SI)(CX*1)
-	MOVL       108(R8), CX
-	PREFETCHT0 (BX)(CX*8)
-	SHLQ       $0x06, CX
-	PREFETCHT0 (SI)(CX*1)
-
-asked_8:
-	MOVL              $0x00000004, CX
-	CMPQ              R10, CX
-	CMOVQLT           R10, CX
-	BZHIL             CX, R13, AX
-	KMOVW             AX, K2
-	SHLL              $0x02, CX
-	BZHIL             CX, R9, CX
-	KMOVW             CX, K1
-	VMOVDQU32.Z       (R8), K2, Z2
-	VMOVDQU32         X2, (SP)
-	MOVL              (SP), AX
-	SHLQ              $0x06, AX
-	VMOVUPS           (SI)(AX*1), Z10
-	MOVL              4(SP), AX
-	SHLQ              $0x06, AX
-	VMOVUPS           (SI)(AX*1), Z11
-	MOVL              8(SP), AX
-	SHLQ              $0x06, AX
-	VMOVUPS           (SI)(AX*1), Z12
-	MOVL              12(SP), AX
-	SHLQ              $0x06, AX
-	VMOVUPS           (SI)(AX*1), Z13
-	VSHUFF32X4        $0x44, Z11, Z10, Z0
-	VSHUFF32X4        $0x44, Z13, Z12, Z1
-	VSHUFF32X4        $0xee, Z11, Z10, Z5
-	VSHUFF32X4        $0xee, Z13, Z12, Z7
-	VSHUFF32X4        $0xdd, Z1, Z0, Z10
-	VSHUFF32X4        $0x88, Z1, Z0, Z0
-	VMOVAPS           Z10, Z1
-	VSHUFF32X4        $0xdd, Z7, Z5, Z10
-	VSHUFF32X4        $0x88, Z7, Z5, Z5
-	VMOVAPS           Z10, Z7
-	VADDPS            Z26, Z0, Z0
-	VBROADCASTSS      bits3f800000<>+0(SB), Z4
-	VPXORD            Z3, Z3, Z3
-	VCMPPS            $0x02, Z3, Z0, K3
-	VMOVAPS           Z28, K3, Z4
-	VMULPS            Z4, Z0, Z0
-	VSUBPS            Z1, Z0, Z0
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z3
-	VMAXPS            Z0, Z3, Z0
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z0, Z1
-	VRNDSCALEPS       $0x00, Z1, Z1
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z1, Z0
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z1, Z0
-	VBROADCASTSS      bits39500d01<>+0(SB), Z3
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VSCALEFPS         Z1, Z3, Z0
-	VMULPS            Z0, Z5, Z5
-	VMOVUPS.Z         Z5, K1, Z5
-	VMOVAPS           Z5, Z6
-	CMPQ              120(DI), $0x00
-	JE                kept
-	MOVL              (SP), AX
-	VPBROADCASTQ      (BX)(AX*8), Z3
-	MOVL              4(SP), AX
-	VPBROADCASTQ      (BX)(AX*8), K4, Z3
-	MOVL              8(SP), AX
-	VPBROADCASTQ      (BX)(AX*8), K5, Z3
-	MOVL              12(SP), AX
-	VPBROADCASTQ      (BX)(AX*8), K6, Z3
-	VPSHUFD           $0xf5, Z3, Z9
-	VPSHUFD           $0xa0, Z3, Z3
-	VPADDD            Z3, Z20, Z3
-	VPSRLD            $0x10, Z3, Z1
-	VPXORD            Z1, Z3, Z3
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z3, Z3
-	VPSRLD            $0x0f, Z3, Z1
-	VPTERNLOGD        $0x96, Z9, Z1, Z3
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
-	VPCMPUD           $0x05, Z21, Z3, K3
-	VMULPS.Z          Z19, Z6, K3, Z6
-
-kept:
-	VMOVUPS Z6, (R12)
-	VMULPS  Z4, Z6, Z6
-	VMOVUPS Z6, (R12)(R14*1)
-	VMULPS  Z4, Z5, Z5
-	VMULPS  Z7, Z5, Z5
-	VMOVUPS Z5, (R12)(R14*2)
-	ADDQ    $0x40, R12
-	LEAQ    (R8)(R11*4), R8
-	SUBQ    R11, R10
-	TESTQ   R10, R10
-	JG      entries
-	IMULQ   72(DI), R10
-	LEAQ    (R12)(R10*4), R12
-
-next:
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row
-	VZEROUPPER
-	RET
-
-// func attendGradScoresFour512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradScoresFour512(SB), NOSPLIT, $0-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 184(DI), Z27
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         192(DI), BX
-	MOVQ         176(DI), SI
-	XORQ         DX, DX
-
-row:
-	MOVQ   (DI), AX
-	MOVQ   (AX)(DX*8), CX
-	MOVQ   8(AX)(DX*8), R10
-	SUBQ   CX, R10
-	MOVQ   168(DI), R8
-	LEAQ   (R8)(CX*4), R8
-	VPXORD Z24, Z24, Z24
-	TESTQ  R10, R10
-	JZ     store
-
-entries:
-	LEAQ       108(R8), AX
-	CMPQ       AX, 224(DI)
-	JA         asked_9
-	MOVL       96(R8), CX
-	SHLQ       $0x04, CX
-	PREFETCHT0 (SI)(CX*1)
-	MOVL       100(R8), CX
-	SHLQ       $0x04, CX
-	PREFETCHT0 (SI)(CX*1)
-	MOVL       104(R8), CX
-	SHLQ       $0x04, CX
-	PREFETCHT0 (SI)(CX*1)
-	MOVL       108(R8), CX
-	SHLQ       $0x04, CX
-	PREFETCHT0 (SI)(CX*1)
-
-asked_9:
-	MOVL          $0x00000004, CX
-	CMPQ          R10, CX
-	CMOVQLT       R10, CX
-	BZHIL         CX, R13, AX
-	KMOVW         AX, K2
-	SHLL          $0x02, CX
-	BZHIL         CX, R9, CX
-	KMOVW         CX, K1
-	VMOVUPS       (R12)(R14*1), Z0
-	VMOVUPS       (R12)(R14*2), Z1
-	VFMSUB132PS   (BX), Z1, Z0
-	VADDPS        Z0, Z24, K1, Z24
-	CMPQ          232(DI), $0x00
-	JNE           add
-	MOVL          (R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x00, Z0, X1
-	VMOVUPS       X1, (SI)(AX*1)
-	CMPQ          R10, $0x01
-	JE            placed
-	MOVL          4(R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (SI)(AX*1)
-	CMPQ          R10, $0x02
-	JE            placed
-	MOVL          8(R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (SI)(AX*1)
-	CMPQ          R10, $0x03
-	JE            placed
-	MOVL          12(R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x03, Z0, X1
-	VMOVUPS       X1, (SI)(AX*1)
-	JMP           placed
-
-add:
-	MOVL          (R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x00, Z0, X1
-	VADDPS        (SI)(AX*1), X1, X1
-	VMOVUPS       X1, (SI)(AX*1)
-	CMPQ          R10, $0x01
-	JE            placed
-	MOVL          4(R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x01, Z0, X1
-	VADDPS        (SI)(AX*1), X1, X1
-	VMOVUPS       X1, (SI)(AX*1)
-	CMPQ          R10, $0x02
-	JE            placed
-	MOVL          8(R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x02, Z0, X1
-	VADDPS        (SI)(AX*1), X1, X1
-	VMOVUPS       X1, (SI)(AX*1)
-	CMPQ          R10, $0x03
-	JE            placed
-	MOVL          12(R8), AX
-	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x03, Z0, X1
-	VADDPS        (SI)(AX*1), X1, X1
-	VMOVUPS       X1, (SI)(AX*1)
-
-placed:
-	ADDQ       $0x40, R12
-	ADDQ       $0x40, BX
-	LEAQ       (R8)(R11*4), R8
-	SUBQ       R11, R10
-	TESTQ      R10, R10
-	JG         entries
-	IMULQ      72(DI), R10
-	LEAQ       (R12)(R10*4), R12
-	LEAQ       (BX)(R10*4), BX
-	VPERMILPS  $0xb1, Z24, Z1
-	VADDPS     Z1, Z24, K4, Z24
-	VPERMILPS  $0x4e, Z24, Z1
-	VADDPS     Z1, Z24, K5, Z24
-	VSHUFF32X4 $0xb1, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K6, Z24
-	VSHUFF32X4 $0x4e, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K7, Z24
-
-store:
-	MOVQ    208(DI), AX
-	IMULQ   DX, AX
-	ADDQ    200(DI), AX
-	MOVQ    72(DI), CX
-	BZHIL   CX, R9, CX
-	KMOVW   CX, K1
-	VMOVUPS Z24, K1, (AX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
-	VZEROUPPER
-	RET
-
 // func attendWeightsEight512(a *byte)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·attendWeightsEight512(SB), NOSPLIT, $16-8
@@ -1355,7 +598,7 @@ row:
 score:
 	LEAQ       100(R8), AX
 	CMPQ       AX, 200(DI)
-	JA         asked_10
+	JA         asked_4
 	MOVL       96(R8), CX
 	SHLQ       $0x05, CX
 	PREFETCHT0 (SI)(CX*1)
@@ -1363,7 +606,7 @@ score:
 	SHLQ       $0x05, CX
 	PREFETCHT0 (SI)(CX*1)
 
-asked_10:
+asked_4:
 	MOVL         $0x00000002, CX
 	CMPQ         R10, CX
 	CMOVQLT      R10, CX
@@ -1521,308 +764,6 @@ store:
 	MOVQ    80(DI), AX
 	IMULQ   DX, AX
 	ADDQ    72(DI), AX
-	VMOVUPS Z24, K1, (AX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
-	VZEROUPPER
-	RET
-
-// func attendGradWeightsEight512(a *byte)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·attendGradWeightsEight512(SB), NOSPLIT, $16-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 32(DI), Z27
-	VBROADCASTSS 136(DI), Z19
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         24(DI), SI
-	MOVQ         144(DI), BX
-	XORQ         DX, DX
-	MOVL         $0x000000f0, AX
-	KMOVW        AX, K4
-
-row:
-	MOVQ      (DI), AX
-	MOVQ      (AX)(DX*8), CX
-	MOVQ      8(AX)(DX*8), R10
-	SUBQ      CX, R10
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(CX*4), R8
-	TESTQ     R10, R10
-	JZ        next
-	MOVQ      48(DI), AX
-	IMULQ     DX, AX
-	ADDQ      40(DI), AX
-	MOVQ      72(DI), CX
-	BZHIL     CX, R9, CX
-	KMOVW     CX, K1
-	VMOVUPS.Z (AX), K1, Z26
-	VPERMPS   Z26, Z31, Z26
-	CMPQ      120(DI), $0x00
-	JE        entries
-	MOVQ      152(DI), AX
-	TESTQ     AX, AX
-	JZ        noids
-	MOVL      (AX)(DX*4), AX
-	JMP       hash
-
-noids:
-	MOVQ 160(DI), AX
-	ADDL DX, AX
-
-hash:
-	IMUL3L       $-1850702085, AX, AX
-	VPBROADCASTD AX, Z20
-	VPADDD       Z29, Z20, Z20
-
-entries:
-	LEAQ       100(R8), AX
-	CMPQ       AX, 216(DI)
-	JA         asked_11
-	MOVL       96(R8), CX
-	PREFETCHT0 (BX)(CX*8)
-	SHLQ       $0x07, CX
-	PREFETCHT0 (SI)(CX*1)
-	PREFETCHT0 64(SI)(CX*1)
-	MOVL       100(R8), CX
-	PREFETCHT0 (BX)(CX*8)
-	SHLQ       $0x07, CX
-	PREFETCHT0 (SI)(CX*1)
-	PREFETCHT0 64(SI)(CX*1)
-
-asked_11:
-	MOVL              $0x00000002, CX
-	CMPQ              R10, CX
-	CMOVQLT           R10, CX
-	BZHIL             CX, R13, AX
-	KMOVW             AX, K2
-	SHLL              $0x03, CX
-	BZHIL             CX, R9, CX
-	KMOVW             CX, K1
-	VMOVDQU32.Z       (R8), K2, Z2
-	VMOVDQU32         X2, (SP)
-	MOVL              (SP), AX
-	SHLQ              $0x07, AX
-	VMOVUPS           (SI)(AX*1), Y0
-	VMOVUPS           32(SI)(AX*1), Y1
-	VMOVUPS           64(SI)(AX*1), Y5
-	VMOVUPS           96(SI)(AX*1), Y7
-	MOVL              4(SP), AX
-	SHLQ              $0x07, AX
-	VINSERTF64X4      $0x01, (SI)(AX*1), Z0, Z0
-	VINSERTF64X4      $0x01, 32(SI)(AX*1), Z1, Z1
-	VINSERTF64X4      $0x01, 64(SI)(AX*1), Z5, Z5
-	VINSERTF64X4      $0x01, 96(SI)(AX*1), Z7, Z7
-	VADDPS            Z26, Z0, Z0
-	VBROADCASTSS      bits3f800000<>+0(SB), Z4
-	VPXORD            Z3, Z3, Z3
-	VCMPPS            $0x02, Z3, Z0, K3
-	VMOVAPS           Z28, K3, Z4
-	VMULPS            Z4, Z0, Z0
-	VSUBPS            Z1, Z0, Z0
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z3
-	VMAXPS            Z0, Z3, Z0
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z0, Z1
-	VRNDSCALEPS       $0x00, Z1, Z1
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z1, Z0
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z1, Z0
-	VBROADCASTSS      bits39500d01<>+0(SB), Z3
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VSCALEFPS         Z1, Z3, Z0
-	VMULPS            Z0, Z5, Z5
-	VMOVUPS.Z         Z5, K1, Z5
-	VMOVAPS           Z5, Z6
-	CMPQ              120(DI), $0x00
-	JE                kept
-	MOVL              (SP), AX
-	VPBROADCASTQ      (BX)(AX*8), Z3
-	MOVL              4(SP), AX
-	VPBROADCASTQ      (BX)(AX*8), K4, Z3
-	VPSHUFD           $0xf5, Z3, Z9
-	VPSHUFD           $0xa0, Z3, Z3
-	VPADDD            Z3, Z20, Z3
-	VPSRLD            $0x10, Z3, Z1
-	VPXORD            Z1, Z3, Z3
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z3, Z3
-	VPSRLD            $0x0f, Z3, Z1
-	VPTERNLOGD        $0x96, Z9, Z1, Z3
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
-	VPCMPUD           $0x05, Z21, Z3, K3
-	VMULPS.Z          Z19, Z6, K3, Z6
-
-kept:
-	VMOVUPS Z6, (R12)
-	VMULPS  Z4, Z6, Z6
-	VMOVUPS Z6, (R12)(R14*1)
-	VMULPS  Z4, Z5, Z5
-	VMULPS  Z7, Z5, Z5
-	VMOVUPS Z5, (R12)(R14*2)
-	ADDQ    $0x40, R12
-	LEAQ    (R8)(R11*4), R8
-	SUBQ    R11, R10
-	TESTQ   R10, R10
-	JG      entries
-	IMULQ   72(DI), R10
-	LEAQ    (R12)(R10*4), R12
-
-next:
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row
-	VZEROUPPER
-	RET
-
-// func attendGradScoresEight512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradScoresEight512(SB), NOSPLIT, $0-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 184(DI), Z27
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         192(DI), BX
-	MOVQ         176(DI), SI
-	XORQ         DX, DX
-
-row:
-	MOVQ   (DI), AX
-	MOVQ   (AX)(DX*8), CX
-	MOVQ   8(AX)(DX*8), R10
-	SUBQ   CX, R10
-	MOVQ   168(DI), R8
-	LEAQ   (R8)(CX*4), R8
-	VPXORD Z24, Z24, Z24
-	TESTQ  R10, R10
-	JZ     store
-
-entries:
-	LEAQ       100(R8), AX
-	CMPQ       AX, 224(DI)
-	JA         asked_12
-	MOVL       96(R8), CX
-	SHLQ       $0x05, CX
-	PREFETCHT0 (SI)(CX*1)
-	MOVL       100(R8), CX
-	SHLQ       $0x05, CX
-	PREFETCHT0 (SI)(CX*1)
-
-asked_12:
-	MOVL          $0x00000002, CX
-	CMPQ          R10, CX
-	CMOVQLT       R10, CX
-	BZHIL         CX, R13, AX
-	KMOVW         AX, K2
-	SHLL          $0x03, CX
-	BZHIL         CX, R9, CX
-	KMOVW         CX, K1
-	VMOVUPS       (R12)(R14*1), Z0
-	VMOVUPS       (R12)(R14*2), Z1
-	VFMSUB132PS   (BX), Z1, Z0
-	VADDPS        Z0, Z24, K1, Z24
-	CMPQ          232(DI), $0x00
-	JNE           add
-	MOVL          (R8), AX
-	SHLQ          $0x05, AX
-	VEXTRACTF64X4 $0x00, Z0, Y1
-	VMOVUPS       Y1, (SI)(AX*1)
-	CMPQ          R10, $0x01
-	JE            placed
-	MOVL          4(R8), AX
-	SHLQ          $0x05, AX
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VMOVUPS       Y1, (SI)(AX*1)
-	JMP           placed
-
-add:
-	MOVL          (R8), AX
-	SHLQ          $0x05, AX
-	VEXTRACTF64X4 $0x00, Z0, Y1
-	VADDPS        (SI)(AX*1), Y1, Y1
-	VMOVUPS       Y1, (SI)(AX*1)
-	CMPQ          R10, $0x01
-	JE            placed
-	MOVL          4(R8), AX
-	SHLQ          $0x05, AX
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        (SI)(AX*1), Y1, Y1
-	VMOVUPS       Y1, (SI)(AX*1)
-
-placed:
-	ADDQ       $0x40, R12
-	ADDQ       $0x40, BX
-	LEAQ       (R8)(R11*4), R8
-	SUBQ       R11, R10
-	TESTQ      R10, R10
-	JG         entries
-	IMULQ      72(DI), R10
-	LEAQ       (R12)(R10*4), R12
-	LEAQ       (BX)(R10*4), BX
-	VPERMILPS  $0xb1, Z24, Z1
-	VADDPS     Z1, Z24, K4, Z24
-	VPERMILPS  $0x4e, Z24, Z1
-	VADDPS     Z1, Z24, K5, Z24
-	VSHUFF32X4 $0xb1, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K6, Z24
-	VSHUFF32X4 $0x4e, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K7, Z24
-
-store:
-	MOVQ    208(DI), AX
-	IMULQ   DX, AX
-	ADDQ    200(DI), AX
-	MOVQ    72(DI), CX
-	BZHIL   CX, R9, CX
-	KMOVW   CX, K1
 	VMOVUPS Z24, K1, (AX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
@@ -7924,411 +6865,1368 @@ written8:
 	VZEROUPPER
 	RET
 
-// func attendGradHeads512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradHeads512(SB), NOSPLIT, $8-8
+// func attendGrad512(a *byte)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·attendGrad512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         152(DI), R14
+	MOVQ         160(DI), BP
+	MOVQ         176(DI), R15
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
 	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
+	MOVQ         104(DI), R9
 	KMOVD        R9, K1
+	MOVQ         112(DI), R9
+	KMOVD        R9, K5
+	MOVQ         120(DI), R9
+	KMOVD        R9, K6
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         208(DI), R13
-	MOVQ         224(DI), R9
-	VMOVDQU32    (R9), Z23
-	CMPQ         232(DI), $0x00000021
-	JE           row1x1
-	CMPQ         232(DI), $0x00000022
-	JE           row1x2
-	CMPQ         232(DI), $0x00000023
-	JE           row1x3
-	CMPQ         232(DI), $0x00000024
-	JE           row1x4
-	CMPQ         232(DI), $0x00000025
-	JE           row1x5
-	CMPQ         232(DI), $0x00000026
-	JE           row1x6
-	CMPQ         232(DI), $0x00000027
-	JE           row1x7
-	CMPQ         232(DI), $0x00000028
-	JE           row1x8
-	CMPQ         232(DI), $0x00000029
-	JE           row1x9
-	CMPQ         232(DI), $0x0000002a
-	JE           row1x10
-	CMPQ         232(DI), $0x0000002b
-	JE           row1x11
-	CMPQ         232(DI), $0x0000002c
-	JE           row1x12
-	CMPQ         232(DI), $0x0000002d
-	JE           row1x13
-	CMPQ         232(DI), $0x0000002e
-	JE           row1x14
-	CMPQ         232(DI), $0x0000002f
-	JE           row1x15
-	CMPQ         232(DI), $0x00000030
-	JE           row1x16
-	CMPQ         232(DI), $0x00000041
-	JE           row2x1
-	CMPQ         232(DI), $0x00000042
-	JE           row2x2
-	CMPQ         232(DI), $0x00000043
-	JE           row2x3
-	CMPQ         232(DI), $0x00000044
-	JE           row2x4
-	CMPQ         232(DI), $0x00000045
-	JE           row2x5
-	CMPQ         232(DI), $0x00000046
-	JE           row2x6
-	CMPQ         232(DI), $0x00000047
-	JE           row2x7
-	CMPQ         232(DI), $0x00000048
-	JE           row2x8
-	CMPQ         232(DI), $0x00000081
-	JE           row4x1
-	CMPQ         232(DI), $0x00000082
-	JE           row4x2
-	CMPQ         232(DI), $0x00000083
-	JE           row4x3
-	CMPQ         232(DI), $0x00000084
-	JE           row4x4
-	CMPQ         232(DI), $0x00000101
-	JE           row8x1
-	CMPQ         232(DI), $0x00000102
-	JE           row8x2
-	CMPQ         232(DI), $0x00000201
-	JE           row16x1
-	RET
+	XORQ         DX, DX
+	MOVQ         R8, 400(DI)
+	MOVQ         R8, 408(DI)
+	CMPQ         216(DI), $0x04
+	JE           groupFour512
+	CMPQ         216(DI), $0x08
+	JE           groupEight512
+	CMPQ         216(DI), $0x10
+	JE           groupSixteen512
+	JMP          group512
 
-row1x1:
+row:
+	MOVQ    (DI), R9
+	MOVQ    8(R9)(DX*8), R10
+	MOVQ    8(DI), R9
+	LEAQ    (R9)(R10*4), R10
+	VPXORD  Z16, Z16, Z16
+	VMOVUPS Z16, 640(R15)
+	CMPQ    72(DI), $0x00000081
+	JE      start1x1x1
+	CMPQ    72(DI), $0x00000082
+	JE      start1x2x1
+	CMPQ    72(DI), $0x00000083
+	JE      start1x3x1
+	CMPQ    72(DI), $0x00000084
+	JE      start1x4x1
+	CMPQ    72(DI), $0x00000085
+	JE      start1x5x1
+	CMPQ    72(DI), $0x00000086
+	JE      start1x6x1
+	CMPQ    72(DI), $0x00000087
+	JE      start1x7x1
+	CMPQ    72(DI), $0x00000088
+	JE      start1x8x1
+	CMPQ    72(DI), $0x00000089
+	JE      start1x9x1
+	CMPQ    72(DI), $0x0000008a
+	JE      start1x10x1
+	CMPQ    72(DI), $0x0000008b
+	JE      start1x11x1
+	CMPQ    72(DI), $0x0000008c
+	JE      start1x12x1
+	CMPQ    72(DI), $0x0000008d
+	JE      start1x13x1
+	CMPQ    72(DI), $0x0000008e
+	JE      start1x14x1
+	CMPQ    72(DI), $0x0000008f
+	JE      start1x15x1
+	CMPQ    72(DI), $0x00000090
+	JE      start1x16x1
+	CMPQ    72(DI), $0x00000121
+	JE      start2x1x2
+	CMPQ    72(DI), $0x00000101
+	JE      start2x1x1
+	CMPQ    72(DI), $0x00000102
+	JE      start2x2x1
+	CMPQ    72(DI), $0x00000103
+	JE      start2x3x1
+	CMPQ    72(DI), $0x00000104
+	JE      start2x4x1
+	CMPQ    72(DI), $0x00000105
+	JE      start2x5x1
+	CMPQ    72(DI), $0x00000106
+	JE      start2x6x1
+	CMPQ    72(DI), $0x00000107
+	JE      start2x7x1
+	CMPQ    72(DI), $0x00000108
+	JE      start2x8x1
+	CMPQ    72(DI), $0x00000221
+	JE      start4x1x2
+	CMPQ    72(DI), $0x00000261
+	JE      start4x1x4
+	CMPQ    72(DI), $0x00000201
+	JE      start4x1x1
+	CMPQ    72(DI), $0x00000202
+	JE      start4x2x1
+	CMPQ    72(DI), $0x00000203
+	JE      start4x3x1
+	CMPQ    72(DI), $0x00000204
+	JE      start4x4x1
+	CMPQ    72(DI), $0x00000421
+	JE      start8x1x2
+	CMPQ    72(DI), $0x00000461
+	JE      start8x1x4
+	CMPQ    72(DI), $0x00000401
+	JE      start8x1x1
+	CMPQ    72(DI), $0x00000402
+	JE      start8x2x1
+	CMPQ    72(DI), $0x00000821
+	JE      start16x1x2
+	CMPQ    72(DI), $0x00000861
+	JE      start16x1x4
+	JMP     start16x1x1
+
+group512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   same512
+
+again_5:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       made512
 	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS.Z (R9), K1, Z29
-	VMOVUPS   Z29, (R15)
-	VPXORD    Z0, Z0, Z0
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_5
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_8
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_6
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_7
 
-next1x1:
-	CMPQ       R8, R10
-	JAE        done1x1
+noids_6:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_7:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_8:
+same512:
+	LEAQ 156(R12), R9
+	CMPQ R9, 168(DI)
+	JA   asked_9
+	MOVQ 184(DI), AX
+	MOVQ 336(DI), R11
+	MOVQ 352(DI), R13
+	SUBQ 8(DI), R13
+	ADDQ R12, R13
+	MOVQ 232(DI), CX
+	LEAQ 96(R12)(CX*1), CX
+	MOVQ CX, 416(DI)
+	LEAQ 96(R12), CX
+
+ask_11:
+	MOVL       (CX), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       96(R13), R9
+	IMULQ      344(DI), R9
+	PREFETCHT0 (R11)(R9*4)
+	ADDQ       $0x04, R13
+	ADDQ       $0x04, CX
+	CMPQ       CX, 416(DI)
+	JB         ask_11
+
+asked_9:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVQ              232(DI), CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	MOVQ              CX, R9
+	IMULQ             208(DI), R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	MOVQ              240(DI), R9
+	VMOVDQU32         64(R9), Z17
+	VPERMD            Z23, Z17, Z23
+	VPSLLD            $0x01, Z23, Z24
+	VPMULLD.BCST      192(DI), Z23, Z23
+	VPADDD            (R9), Z23, Z23
+	MOVQ              200(DI), R9
+	KMOVW             K7, K2
+	VPXORD            Z16, Z16, Z16
+	VGATHERDPS        (AX)(Z23*4), K2, Z16
+	LEAQ              (AX)(R9*4), AX
+	KMOVW             K7, K2
+	VPXORD            Z17, Z17, Z17
+	VGATHERDPS        (AX)(Z23*4), K2, Z17
+	LEAQ              (AX)(R9*4), AX
+	KMOVW             K7, K2
+	VPXORD            Z20, Z20, Z20
+	VGATHERDPS        (AX)(Z23*4), K2, Z20
+	LEAQ              (AX)(R9*4), AX
+	KMOVW             K7, K2
+	VPXORD            Z22, Z22, Z22
+	VGATHERDPS        (AX)(Z23*4), K2, Z22
+	LEAQ              (AX)(R9*4), AX
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                kept512
+	MOVQ              312(DI), AX
+	KMOVW             K7, K2
+	VPXORD            Z25, Z25, Z25
+	VGATHERDPS        4(AX)(Z24*4), K2, Z25
+	KMOVW             K7, K2
+	VPXORD            Z18, Z18, Z18
+	VGATHERDPS        (AX)(Z24*4), K2, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+kept512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+made512:
+	CMPQ 384(DI), $0x00
+	JNE  begun512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begun512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000081
+	JE    entry1x1x1
+	CMPQ  72(DI), $0x00000082
+	JE    entry1x2x1
+	CMPQ  72(DI), $0x00000083
+	JE    entry1x3x1
+	CMPQ  72(DI), $0x00000084
+	JE    entry1x4x1
+	CMPQ  72(DI), $0x00000085
+	JE    entry1x5x1
+	CMPQ  72(DI), $0x00000086
+	JE    entry1x6x1
+	CMPQ  72(DI), $0x00000087
+	JE    entry1x7x1
+	CMPQ  72(DI), $0x00000088
+	JE    entry1x8x1
+	CMPQ  72(DI), $0x00000089
+	JE    entry1x9x1
+	CMPQ  72(DI), $0x0000008a
+	JE    entry1x10x1
+	CMPQ  72(DI), $0x0000008b
+	JE    entry1x11x1
+	CMPQ  72(DI), $0x0000008c
+	JE    entry1x12x1
+	CMPQ  72(DI), $0x0000008d
+	JE    entry1x13x1
+	CMPQ  72(DI), $0x0000008e
+	JE    entry1x14x1
+	CMPQ  72(DI), $0x0000008f
+	JE    entry1x15x1
+	CMPQ  72(DI), $0x00000090
+	JE    entry1x16x1
+	CMPQ  72(DI), $0x00000121
+	JE    entry2x1x2
+	CMPQ  72(DI), $0x00000101
+	JE    entry2x1x1
+	CMPQ  72(DI), $0x00000102
+	JE    entry2x2x1
+	CMPQ  72(DI), $0x00000103
+	JE    entry2x3x1
+	CMPQ  72(DI), $0x00000104
+	JE    entry2x4x1
+	CMPQ  72(DI), $0x00000105
+	JE    entry2x5x1
+	CMPQ  72(DI), $0x00000106
+	JE    entry2x6x1
+	CMPQ  72(DI), $0x00000107
+	JE    entry2x7x1
+	CMPQ  72(DI), $0x00000108
+	JE    entry2x8x1
+	CMPQ  72(DI), $0x00000221
+	JE    entry4x1x2
+	CMPQ  72(DI), $0x00000261
+	JE    entry4x1x4
+	CMPQ  72(DI), $0x00000201
+	JE    entry4x1x1
+	CMPQ  72(DI), $0x00000202
+	JE    entry4x2x1
+	CMPQ  72(DI), $0x00000203
+	JE    entry4x3x1
+	CMPQ  72(DI), $0x00000204
+	JE    entry4x4x1
+	CMPQ  72(DI), $0x00000421
+	JE    entry8x1x2
+	CMPQ  72(DI), $0x00000461
+	JE    entry8x1x4
+	CMPQ  72(DI), $0x00000401
+	JE    entry8x1x1
+	CMPQ  72(DI), $0x00000402
+	JE    entry8x2x1
+	CMPQ  72(DI), $0x00000821
+	JE    entry16x1x2
+	CMPQ  72(DI), $0x00000861
+	JE    entry16x1x4
+	JMP   entry16x1x1
+
+groupFour512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   sameFour512
+
+again_12:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       madeFour512
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_12
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_15
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_13
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_14
+
+noids_13:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_14:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_15:
+sameFour512:
+	LEAQ       108(R12), R9
+	CMPQ       R9, 168(DI)
+	JA         asked_16
+	MOVQ       184(DI), AX
+	MOVQ       336(DI), R11
+	MOVQ       352(DI), R13
+	SUBQ       8(DI), R13
+	ADDQ       R12, R13
+	MOVL       96(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       96(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       100(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       100(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       104(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       104(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       108(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       108(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	CMPQ       288(DI), $0x00
+	JE         keys_17
+	MOVQ       312(DI), R11
+	MOVL       96(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       100(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       104(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       108(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+
+keys_17:
+asked_16:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVL              $0x00000010, CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	SHLQ              $0x00, R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	VMOVDQU32         X23, 704(R15)
+	MOVL              704(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z23
+	MOVL              708(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z24
+	MOVL              712(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z25
+	MOVL              716(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z26
+	VSHUFF32X4        $0x44, Z24, Z23, Z16
+	VSHUFF32X4        $0x44, Z26, Z25, Z17
+	VSHUFF32X4        $0xee, Z24, Z23, Z20
+	VSHUFF32X4        $0xee, Z26, Z25, Z22
+	VSHUFF32X4        $0xdd, Z17, Z16, Z23
+	VSHUFF32X4        $0x88, Z17, Z16, Z16
+	VMOVAPS           Z23, Z17
+	VSHUFF32X4        $0xdd, Z22, Z20, Z23
+	VSHUFF32X4        $0x88, Z22, Z20, Z20
+	VMOVAPS           Z23, Z22
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                keptFour512
+	MOVQ              312(DI), AX
+	MOVL              704(R15), R9
+	VMOVSD            (AX)(R9*8), X18
+	MOVL              708(R15), R9
+	VMOVHPD           (AX)(R9*8), X18, X18
+	MOVL              712(R15), R9
+	VMOVSD            (AX)(R9*8), X25
+	MOVL              716(R15), R9
+	VMOVHPD           (AX)(R9*8), X25, X25
+	VINSERTF64X2      $0x01, X25, Y18, Y18
+	VMOVDQU32         keys4_1<>+0(SB), Z25
+	VPERMPS           Z18, Z25, Z25
+	VMOVDQU32         keys4_0<>+0(SB), Z31
+	VPERMPS           Z18, Z31, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+keptFour512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+madeFour512:
+	CMPQ 384(DI), $0x00
+	JNE  begunFour512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begunFour512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000221
+	JE    entry4x1x2
+	CMPQ  72(DI), $0x00000261
+	JE    entry4x1x4
+	CMPQ  72(DI), $0x00000201
+	JE    entry4x1x1
+	CMPQ  72(DI), $0x00000202
+	JE    entry4x2x1
+	CMPQ  72(DI), $0x00000203
+	JE    entry4x3x1
+	JMP   entry4x4x1
+
+groupEight512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   sameEight512
+
+again_18:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       madeEight512
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_18
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_21
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_19
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_20
+
+noids_19:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_20:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_21:
+sameEight512:
+	LEAQ       100(R12), R9
+	CMPQ       R9, 168(DI)
+	JA         asked_22
+	MOVQ       184(DI), AX
+	MOVQ       336(DI), R11
+	MOVQ       352(DI), R13
+	SUBQ       8(DI), R13
+	ADDQ       R12, R13
+	MOVL       96(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	PREFETCHT0 64(AX)(R9*4)
+	MOVL       96(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       100(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	PREFETCHT0 64(AX)(R9*4)
+	MOVL       100(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	CMPQ       288(DI), $0x00
+	JE         keys_23
+	MOVQ       312(DI), R11
+	MOVL       96(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       100(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+
+keys_23:
+asked_22:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVL              $0x00000008, CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	SHLQ              $0x01, R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	VMOVDQU32         X23, 704(R15)
+	MOVL              704(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z23
+	VMOVUPS           64(AX)(R9*4), Z24
+	MOVL              708(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z25
+	VMOVUPS           64(AX)(R9*4), Z26
+	VSHUFF32X4        $0x44, Z24, Z23, Z16
+	VSHUFF32X4        $0x44, Z26, Z25, Z17
+	VSHUFF32X4        $0xee, Z24, Z23, Z20
+	VSHUFF32X4        $0xee, Z26, Z25, Z22
+	VSHUFF32X4        $0xdd, Z17, Z16, Z23
+	VSHUFF32X4        $0x88, Z17, Z16, Z16
+	VMOVAPS           Z23, Z17
+	VSHUFF32X4        $0xdd, Z22, Z20, Z23
+	VSHUFF32X4        $0x88, Z22, Z20, Z20
+	VMOVAPS           Z23, Z22
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                keptEight512
+	MOVQ              312(DI), AX
+	MOVL              704(R15), R9
+	VMOVSD            (AX)(R9*8), X18
+	MOVL              708(R15), R9
+	VMOVHPD           (AX)(R9*8), X18, X18
+	VMOVDQU32         keys8_1<>+0(SB), Z25
+	VPERMPS           Z18, Z25, Z25
+	VMOVDQU32         keys8_0<>+0(SB), Z31
+	VPERMPS           Z18, Z31, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+keptEight512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+madeEight512:
+	CMPQ 384(DI), $0x00
+	JNE  begunEight512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begunEight512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000421
+	JE    entry8x1x2
+	CMPQ  72(DI), $0x00000461
+	JE    entry8x1x4
+	CMPQ  72(DI), $0x00000401
+	JE    entry8x1x1
+	JMP   entry8x2x1
+
+groupSixteen512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   sameSixteen512
+
+again_24:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       madeSixteen512
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_24
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_27
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_25
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_26
+
+noids_25:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_26:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_27:
+sameSixteen512:
+	LEAQ       96(R12), R9
+	CMPQ       R9, 168(DI)
+	JA         asked_28
+	MOVQ       184(DI), AX
+	MOVQ       336(DI), R11
+	MOVQ       352(DI), R13
+	SUBQ       8(DI), R13
+	ADDQ       R12, R13
+	MOVL       96(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	PREFETCHT0 64(AX)(R9*4)
+	PREFETCHT0 128(AX)(R9*4)
+	PREFETCHT0 192(AX)(R9*4)
+	MOVL       96(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	CMPQ       288(DI), $0x00
+	JE         keys_29
+	MOVQ       312(DI), R11
+	MOVL       96(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+
+keys_29:
+asked_28:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVL              $0x00000004, CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	SHLQ              $0x02, R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	VMOVDQU32         X23, 704(R15)
+	MOVL              704(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z23
+	VMOVUPS           64(AX)(R9*4), Z24
+	VMOVUPS           128(AX)(R9*4), Z25
+	VMOVUPS           192(AX)(R9*4), Z26
+	VSHUFF32X4        $0x44, Z24, Z23, Z16
+	VSHUFF32X4        $0x44, Z26, Z25, Z17
+	VSHUFF32X4        $0xee, Z24, Z23, Z20
+	VSHUFF32X4        $0xee, Z26, Z25, Z22
+	VSHUFF32X4        $0xdd, Z17, Z16, Z23
+	VSHUFF32X4        $0x88, Z17, Z16, Z16
+	VMOVAPS           Z23, Z17
+	VSHUFF32X4        $0xdd, Z22, Z20, Z23
+	VSHUFF32X4        $0x88, Z22, Z20, Z20
+	VMOVAPS           Z23, Z22
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                keptSixteen512
+	MOVQ              312(DI), AX
+	MOVL              704(R15), R9
+	VMOVSD            (AX)(R9*8), X18
+	VMOVDQU32         keys16_1<>+0(SB), Z25
+	VPERMPS           Z18, Z25, Z25
+	VMOVDQU32         keys16_0<>+0(SB), Z31
+	VPERMPS           Z18, Z31, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+keptSixteen512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+madeSixteen512:
+	CMPQ 384(DI), $0x00
+	JNE  begunSixteen512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begunSixteen512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000821
+	JE    entry16x1x2
+	CMPQ  72(DI), $0x00000861
+	JE    entry16x1x4
+	JMP   entry16x1x1
+
+start1x1x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1792(R15)
+	VPXORD    Z0, Z0, Z0
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry1x1x1:
+	TESTQ   R14, R14
+	JZ      ask1x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x1x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	SUBQ       96(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask1x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_30
+	PREFETCHT0 (R9)
+	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-ask1x1:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS.Z        (AX), K1, Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x1
-	JMP              finish1
+near_30:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x1x1
+	JMP          scores1
 
-done1x1:
+done1x1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	SUBQ    136(DI), CX
 	VMOVUPS Z0, K1, (CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x1
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x2:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS.Z 64(R9), K1, Z29
-	VMOVUPS   Z29, 64(R15)
+start1x2x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
+	VMOVUPS   Z29, 1856(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x2:
-	CMPQ       R8, R10
-	JAE        done1x2
+entry1x2x1:
+	TESTQ   R14, R14
+	JZ      ask1x2x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x2x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask1x2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_31
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
 
-ask1x2:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS.Z        64(AX), K1, Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x2
-	JMP              finish1
+near_31:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x2x1
+	JMP          scores1
 
-done1x2:
+done1x2x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z1, K1, 64(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x2
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x3:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS.Z 128(R9), K1, Z29
-	VMOVUPS   Z29, 128(R15)
+start1x3x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 128(AX), K1, Z29
+	VMOVUPS   Z29, 1920(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x3:
-	CMPQ       R8, R10
-	JAE        done1x3
+entry1x3x1:
+	TESTQ   R14, R14
+	JZ      ask1x3x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x3x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask1x3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_33
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
 
-ask1x3:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS.Z        128(AX), K1, Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x3
-	JMP              finish1
+near_33:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    128(AX), K1, Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x3x1
+	JMP          scores1
 
-done1x3:
+done1x3x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z2, K1, 128(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x3
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x4:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
-	VMOVUPS   Z29, 192(R15)
+start1x4x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 192(AX), K1, Z29
+	VMOVUPS   Z29, 1984(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x4:
-	CMPQ       R8, R10
-	JAE        done1x4
+entry1x4x1:
+	TESTQ   R14, R14
+	JZ      ask1x4x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x4x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask1x4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_36
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
 
-ask1x4:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS.Z        192(AX), K1, Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x4
-	JMP              finish1
+near_36:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    192(AX), K1, Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x4x1
+	JMP          scores1
 
-done1x4:
+done1x4x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z3, K1, 192(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x4
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x5:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS.Z 256(R9), K1, Z29
-	VMOVUPS   Z29, 256(R15)
+start1x5x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 256(AX), K1, Z29
+	VMOVUPS   Z29, 2048(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VPXORD    Z4, Z4, Z4
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x5:
-	CMPQ       R8, R10
-	JAE        done1x5
+entry1x5x1:
+	TESTQ   R14, R14
+	JZ      ask1x5x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x5x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask1x5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_40
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 	PREFETCHT0 256(R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
 
-ask1x5:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS.Z        256(AX), K1, Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x5
-	JMP              finish1
+near_40:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    256(AX), K1, Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x5x1
+	JMP          scores1
 
-done1x5:
+done1x5x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8336,88 +8234,102 @@ done1x5:
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z4, K1, 256(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x5
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x6:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS.Z 320(R9), K1, Z29
-	VMOVUPS   Z29, 320(R15)
+start1x6x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 320(AX), K1, Z29
+	VMOVUPS   Z29, 2112(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VPXORD    Z4, Z4, Z4
 	VPXORD    Z5, Z5, Z5
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x6:
-	CMPQ       R8, R10
-	JAE        done1x6
+entry1x6x1:
+	TESTQ   R14, R14
+	JZ      ask1x6x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x6x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask1x6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_45
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 	PREFETCHT0 256(R9)
 	PREFETCHT0 320(R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
 
-ask1x6:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS.Z        320(AX), K1, Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x6
-	JMP              finish1
+near_45:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    320(AX), K1, Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x6x1
+	JMP          scores1
 
-done1x6:
+done1x6x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8426,34 +8338,33 @@ done1x6:
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z5, K1, 320(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x6
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x7:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS.Z 384(R9), K1, Z29
-	VMOVUPS   Z29, 384(R15)
+start1x7x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 384(AX), K1, Z29
+	VMOVUPS   Z29, 2176(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -8461,18 +8372,35 @@ row1x7:
 	VPXORD    Z4, Z4, Z4
 	VPXORD    Z5, Z5, Z5
 	VPXORD    Z6, Z6, Z6
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x7:
-	CMPQ       R8, R10
-	JAE        done1x7
+entry1x7x1:
+	TESTQ   R14, R14
+	JZ      ask1x7x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x7x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask1x7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_51
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
@@ -8480,41 +8408,39 @@ next1x7:
 	PREFETCHT0 256(R9)
 	PREFETCHT0 320(R9)
 	PREFETCHT0 384(R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
 
-ask1x7:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS.Z        384(AX), K1, Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x7
-	JMP              finish1
+near_51:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    384(AX), K1, Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x7x1
+	JMP          scores1
 
-done1x7:
+done1x7x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8524,36 +8450,35 @@ done1x7:
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z6, K1, 384(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x7
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x8:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
-	VMOVUPS   Z29, 448(R15)
+start1x8x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 448(AX), K1, Z29
+	VMOVUPS   Z29, 2240(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -8562,64 +8487,77 @@ row1x8:
 	VPXORD    Z5, Z5, Z5
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x8:
-	CMPQ       R8, R10
-	JAE        done1x8
-	TESTQ      R14, R14
-	JZ         ask1x8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry1x8x1:
+	TESTQ   R14, R14
+	JZ      ask1x8x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x8:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS.Z        448(AX), K1, Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x8
-	JMP              finish1
+ask1x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    448(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x8x1
+	JMP          scores1
 
-done1x8:
+done1x8x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8630,38 +8568,37 @@ done1x8:
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z7, K1, 448(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x8
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x9:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS.Z 512(R9), K1, Z29
-	VMOVUPS   Z29, 512(R15)
+start1x9x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 512(AX), K1, Z29
+	VMOVUPS   Z29, 2304(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -8671,68 +8608,81 @@ row1x9:
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 	VPXORD    Z8, Z8, Z8
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x9:
-	CMPQ       R8, R10
-	JAE        done1x9
-	TESTQ      R14, R14
-	JZ         ask1x9
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
+entry1x9x1:
+	TESTQ   R14, R14
+	JZ      ask1x9x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x9:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS.Z        512(AX), K1, Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x9
-	JMP              finish1
+ask1x9x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    512(AX), K1, Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x9x1
+	JMP          scores1
 
-done1x9:
+done1x9x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8744,40 +8694,39 @@ done1x9:
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, 448(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z8, K1, 512(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x9
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x10:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS.Z 576(R9), K1, Z29
-	VMOVUPS   Z29, 576(R15)
+start1x10x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   512(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 576(AX), K1, Z29
+	VMOVUPS   Z29, 2368(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -8788,72 +8737,85 @@ row1x10:
 	VPXORD    Z7, Z7, Z7
 	VPXORD    Z8, Z8, Z8
 	VPXORD    Z9, Z9, Z9
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x10:
-	CMPQ       R8, R10
-	JAE        done1x10
-	TESTQ      R14, R14
-	JZ         ask1x10
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
+entry1x10x1:
+	TESTQ   R14, R14
+	JZ      ask1x10x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x10:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS.Z        576(AX), K1, Z29
-	VFMADD231PS      576(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z9
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x10
-	JMP              finish1
+ask1x10x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    576(AX), K1, Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT0   576(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x10x1
+	JMP          scores1
 
-done1x10:
+done1x10x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8866,42 +8828,41 @@ done1x10:
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, 448(CX)
 	VMOVUPS Z8, 512(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z9, K1, 576(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x10
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x11:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS.Z 640(R9), K1, Z29
-	VMOVUPS   Z29, 640(R15)
+start1x11x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   512(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   576(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 640(AX), K1, Z29
+	VMOVUPS   Z29, 2432(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -8913,76 +8874,89 @@ row1x11:
 	VPXORD    Z8, Z8, Z8
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x11:
-	CMPQ       R8, R10
-	JAE        done1x11
-	TESTQ      R14, R14
-	JZ         ask1x11
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
+entry1x11x1:
+	TESTQ   R14, R14
+	JZ      ask1x11x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x11:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z9
-	VMOVUPS.Z        640(AX), K1, Z29
-	VFMADD231PS      640(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z10
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x11
-	JMP              finish1
+ask1x11x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT0   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    640(AX), K1, Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT0   640(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x11x1
+	JMP          scores1
 
-done1x11:
+done1x11x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8996,44 +8970,43 @@ done1x11:
 	VMOVUPS Z7, 448(CX)
 	VMOVUPS Z8, 512(CX)
 	VMOVUPS Z9, 576(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z10, K1, 640(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x11
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x12:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS.Z 704(R9), K1, Z29
-	VMOVUPS   Z29, 704(R15)
+start1x12x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   512(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   576(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   640(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 704(AX), K1, Z29
+	VMOVUPS   Z29, 2496(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9046,80 +9019,93 @@ row1x12:
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x12:
-	CMPQ       R8, R10
-	JAE        done1x12
-	TESTQ      R14, R14
-	JZ         ask1x12
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
+entry1x12x1:
+	TESTQ   R14, R14
+	JZ      ask1x12x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x12:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z10
-	VMOVUPS.Z        704(AX), K1, Z29
-	VFMADD231PS      704(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z11
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x12
-	JMP              finish1
+ask1x12x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT0   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT0   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    704(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT0   704(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x12x1
+	JMP          scores1
 
-done1x12:
+done1x12x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -9134,46 +9120,45 @@ done1x12:
 	VMOVUPS Z8, 512(CX)
 	VMOVUPS Z9, 576(CX)
 	VMOVUPS Z10, 640(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z11, K1, 704(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x12
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x13:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS.Z 768(R9), K1, Z29
-	VMOVUPS   Z29, 768(R15)
+start1x13x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   512(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   576(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   640(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   704(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 768(AX), K1, Z29
+	VMOVUPS   Z29, 2560(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9187,84 +9172,97 @@ row1x13:
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 	VPXORD    Z12, Z12, Z12
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x13:
-	CMPQ       R8, R10
-	JAE        done1x13
-	TESTQ      R14, R14
-	JZ         ask1x13
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
+entry1x13x1:
+	TESTQ   R14, R14
+	JZ      ask1x13x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x13:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z11
-	VMOVUPS.Z        768(AX), K1, Z29
-	VFMADD231PS      768(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z12
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x13
-	JMP              finish1
+ask1x13x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT0   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT0   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT0   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    768(AX), K1, Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT0   768(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x13x1
+	JMP          scores1
 
-done1x13:
+done1x13x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -9280,48 +9278,47 @@ done1x13:
 	VMOVUPS Z9, 576(CX)
 	VMOVUPS Z10, 640(CX)
 	VMOVUPS Z11, 704(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z12, K1, 768(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x13
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x14:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS.Z 832(R9), K1, Z29
-	VMOVUPS   Z29, 832(R15)
+start1x14x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   512(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   576(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   640(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   704(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	VMOVUPS   768(AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 832(AX), K1, Z29
+	VMOVUPS   Z29, 2624(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9336,88 +9333,101 @@ row1x14:
 	VPXORD    Z11, Z11, Z11
 	VPXORD    Z12, Z12, Z12
 	VPXORD    Z13, Z13, Z13
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x14:
-	CMPQ       R8, R10
-	JAE        done1x14
-	TESTQ      R14, R14
-	JZ         ask1x14
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
+entry1x14x1:
+	TESTQ   R14, R14
+	JZ      ask1x14x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x14:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z11
-	VMOVUPS          768(AX), Z29
-	VFMADD231PS      768(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z12
-	VMOVUPS.Z        832(AX), K1, Z29
-	VFMADD231PS      832(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z13
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x14
-	JMP              finish1
+ask1x14x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT0   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT0   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT0   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT0   768(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    832(AX), K1, Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	PREFETCHT0   832(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x14x1
+	JMP          scores1
 
-done1x14:
+done1x14x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -9434,50 +9444,49 @@ done1x14:
 	VMOVUPS Z10, 640(CX)
 	VMOVUPS Z11, 704(CX)
 	VMOVUPS Z12, 768(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z13, K1, 832(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x14
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x15:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS.Z 896(R9), K1, Z29
-	VMOVUPS   Z29, 896(R15)
+start1x15x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   512(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   576(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   640(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   704(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	VMOVUPS   768(AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	VMOVUPS   832(AX), Z29
+	VMOVUPS   Z29, 2624(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 896(AX), K1, Z29
+	VMOVUPS   Z29, 2688(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9493,92 +9502,105 @@ row1x15:
 	VPXORD    Z12, Z12, Z12
 	VPXORD    Z13, Z13, Z13
 	VPXORD    Z14, Z14, Z14
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x15:
-	CMPQ       R8, R10
-	JAE        done1x15
-	TESTQ      R14, R14
-	JZ         ask1x15
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
+entry1x15x1:
+	TESTQ   R14, R14
+	JZ      ask1x15x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x15:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z11
-	VMOVUPS          768(AX), Z29
-	VFMADD231PS      768(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z12
-	VMOVUPS          832(AX), Z29
-	VFMADD231PS      832(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z13
-	VMOVUPS.Z        896(AX), K1, Z29
-	VFMADD231PS      896(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z14
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x15
-	JMP              finish1
+ask1x15x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT0   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT0   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT0   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT0   768(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      832(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	PREFETCHT0   832(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    896(AX), K1, Z29
+	VFMADD231PS  2688(R15), Z29, Z16
+	PREFETCHT0   896(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x15x1
+	JMP          scores1
 
-done1x15:
+done1x15x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -9596,52 +9618,51 @@ done1x15:
 	VMOVUPS Z11, 704(CX)
 	VMOVUPS Z12, 768(CX)
 	VMOVUPS Z13, 832(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z14, K1, 896(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x15
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row1x16:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
-	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
-	VMOVUPS   Z29, 960(R15)
+start1x16x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   512(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   576(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   640(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   704(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	VMOVUPS   768(AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	VMOVUPS   832(AX), Z29
+	VMOVUPS   Z29, 2624(R15)
+	VMOVUPS   896(AX), Z29
+	VMOVUPS   Z29, 2688(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 960(AX), K1, Z29
+	VMOVUPS   Z29, 2752(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9658,96 +9679,109 @@ row1x16:
 	VPXORD    Z13, Z13, Z13
 	VPXORD    Z14, Z14, Z14
 	VPXORD    Z15, Z15, Z15
+	CMPQ      R8, R10
+	JAE       total1
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next1x16:
-	CMPQ       R8, R10
-	JAE        done1x16
-	TESTQ      R14, R14
-	JZ         ask1x16
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
-	PREFETCHT0 960(R9)
+entry1x16x1:
+	TESTQ   R14, R14
+	JZ      ask1x16x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x16:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z11
-	VMOVUPS          768(AX), Z29
-	VFMADD231PS      768(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z12
-	VMOVUPS          832(AX), Z29
-	VFMADD231PS      832(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z13
-	VMOVUPS          896(AX), Z29
-	VFMADD231PS      896(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z14
-	VMOVUPS.Z        960(AX), K1, Z29
-	VFMADD231PS      960(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z15
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next1x16
-	JMP              finish1
+ask1x16x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT0   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT0   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT0   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT0   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT0   768(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      832(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	PREFETCHT0   832(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      896(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z16
+	PREFETCHT0   896(R9)
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    960(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z16
+	PREFETCHT0   960(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x16x1
+	JMP          scores1
 
-done1x16:
+done1x16x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -9766,267 +9800,401 @@ done1x16:
 	VMOVUPS Z12, 768(CX)
 	VMOVUPS Z13, 832(CX)
 	VMOVUPS Z14, 896(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS Z15, K1, 960(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1x16
-	JMP     finish1
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x1:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS.Z 64(R9), K1, Z29
-	VMOVUPS   Z29, 64(R15)
+start2x1x2:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1792(R15)
+	VPXORD    Z0, Z0, Z0
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry2x1x2:
+	TESTQ   R14, R14
+	JZ      ask2x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask2x1x2:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	SUBQ       96(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     1792(R15), Z29, Z16
+	TESTQ      R14, R14
+	JZ         near_166
+	PREFETCHT0 (R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
+
+near_166:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x08, R11
+	CMPQ        R8, R12
+	JB          entry2x1x2
+	JMP         scores2
+
+done2x1x2:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z0, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start2x1x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1856(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next2x1:
-	CMPQ       R8, R10
-	JAE        done2x1
+entry2x1x1:
+	TESTQ   R14, R14
+	JZ      ask2x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask2x1x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         ask2x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_167
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
 
-ask2x1:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS.Z        64(AX), K1, Z29
-	VMULPS           64(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z1
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x1
-	JMP              finish2
+near_167:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       1856(R15), Z29, Z17
+	TESTQ        R14, R14
+	JZ           near_168
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
 
-done2x1:
+near_168:
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x1x1
+	JMP          scores2
+
+done2x1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, K1, 64(CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z1, K1, (CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2x1
-	JMP     finish2
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x2:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
-	VMOVUPS   Z29, 192(R15)
+start2x2x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
+	VMOVUPS   Z29, 1984(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next2x2:
-	CMPQ       R8, R10
-	JAE        done2x2
+entry2x2x1:
+	TESTQ   R14, R14
+	JZ      ask2x2x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask2x2x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask2x2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_169
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
 
-ask2x2:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VMULPS           128(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z2
-	VMOVUPS.Z        192(AX), K1, Z29
-	VFMADD231PS      192(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z3
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x2
-	JMP              finish2
+near_169:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1920(R15), Z29, Z17
+	TESTQ        R14, R14
+	JZ           near_171
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
 
-done2x2:
+near_171:
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  1984(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x2x1
+	JMP          scores2
+
+done2x2x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, K1, 192(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z3, K1, 64(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2x2
-	JMP     finish2
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x3:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS.Z 320(R9), K1, Z29
-	VMOVUPS   Z29, 320(R15)
+start2x3x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 128(AX), K1, Z29
+	VMOVUPS   Z29, 2112(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 	VPXORD    Z4, Z4, Z4
 	VPXORD    Z5, Z5, Z5
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next2x3:
-	CMPQ       R8, R10
-	JAE        done2x3
+entry2x3x1:
+	TESTQ   R14, R14
+	JZ      ask2x3x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask2x3x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         ask2x3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
+	JZ         near_173
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
 
-ask2x3:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VMULPS           192(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z4
-	VMOVUPS.Z        320(AX), K1, Z29
-	VFMADD231PS      320(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z5
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x3
-	JMP              finish2
+near_173:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1984(R15), Z29, Z17
+	TESTQ        R14, R14
+	JZ           near_176
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	PREFETCHT0   128(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
 
-done2x3:
+near_176:
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z4
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    128(AX), K1, Z29
+	VFMADD231PS  2112(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x3x1
+	JMP          scores2
+
+done2x3x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, K1, 320(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z3, (CX)
+	VMOVUPS Z4, 64(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z5, K1, 128(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2x3
-	JMP     finish2
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x4:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
-	VMOVUPS   Z29, 448(R15)
+start2x4x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 192(AX), K1, Z29
+	VMOVUPS   Z29, 2240(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10035,67 +10203,83 @@ row2x4:
 	VPXORD    Z5, Z5, Z5
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next2x4:
-	CMPQ       R8, R10
-	JAE        done2x4
-	TESTQ      R14, R14
-	JZ         ask2x4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry2x4x1:
+	TESTQ   R14, R14
+	JZ      ask2x4x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x4:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VMULPS           256(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z6
-	VMOVUPS.Z        448(AX), K1, Z29
-	VFMADD231PS      448(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z7
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x4
-	JMP              finish2
+ask2x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    192(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT0   192(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x4x1
+	JMP          scores2
 
-done2x4:
+done2x4x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -10103,43 +10287,44 @@ done2x4:
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, K1, 448(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	VMOVUPS Z6, 128(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z7, K1, 192(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2x4
-	JMP     finish2
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x5:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS.Z 576(R9), K1, Z29
-	VMOVUPS   Z29, 576(R15)
+start2x5x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 256(AX), K1, Z29
+	VMOVUPS   Z29, 2368(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10150,75 +10335,91 @@ row2x5:
 	VPXORD    Z7, Z7, Z7
 	VPXORD    Z8, Z8, Z8
 	VPXORD    Z9, Z9, Z9
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next2x5:
-	CMPQ       R8, R10
-	JAE        done2x5
-	TESTQ      R14, R14
-	JZ         ask2x5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
+entry2x5x1:
+	TESTQ   R14, R14
+	JZ      ask2x5x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x5:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VMULPS           320(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z8
-	VMOVUPS.Z        576(AX), K1, Z29
-	VFMADD231PS      576(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z9
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x5
-	JMP              finish2
+ask2x5x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, K5, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2112(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    256(AX), K1, Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT0   256(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x5x1
+	JMP          scores2
 
-done2x5:
+done2x5x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -10227,48 +10428,49 @@ done2x5:
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, K1, 576(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z5, (CX)
+	VMOVUPS Z6, 64(CX)
+	VMOVUPS Z7, 128(CX)
+	VMOVUPS Z8, 192(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z9, K1, 256(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2x5
-	JMP     finish2
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x6:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS.Z 704(R9), K1, Z29
-	VMOVUPS   Z29, 704(R15)
+start2x6x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 320(AX), K1, Z29
+	VMOVUPS   Z29, 2496(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10281,83 +10483,99 @@ row2x6:
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next2x6:
-	CMPQ       R8, R10
-	JAE        done2x6
-	TESTQ      R14, R14
-	JZ         ask2x6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
+entry2x6x1:
+	TESTQ   R14, R14
+	JZ      ask2x6x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x6:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VMULPS           384(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z10
-	VMOVUPS.Z        704(AX), K1, Z29
-	VFMADD231PS      704(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z11
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x6
-	JMP              finish2
+ask2x6x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    320(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	PREFETCHT0   320(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x6x1
+	JMP          scores2
 
-done2x6:
+done2x6x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -10367,53 +10585,54 @@ done2x6:
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, 576(CX)
-	VMOVUPS Z10, 640(CX)
-	VMOVUPS Z11, K1, 704(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	VMOVUPS Z8, 128(CX)
+	VMOVUPS Z9, 192(CX)
+	VMOVUPS Z10, 256(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z11, K1, 320(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2x6
-	JMP     finish2
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x7:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS.Z 832(R9), K1, Z29
-	VMOVUPS   Z29, 832(R15)
+start2x7x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 384(AX), K1, Z29
+	VMOVUPS   Z29, 2624(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10428,91 +10647,107 @@ row2x7:
 	VPXORD    Z11, Z11, Z11
 	VPXORD    Z12, Z12, Z12
 	VPXORD    Z13, Z13, Z13
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next2x7:
-	CMPQ       R8, R10
-	JAE        done2x7
-	TESTQ      R14, R14
-	JZ         ask2x7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
+entry2x7x1:
+	TESTQ   R14, R14
+	JZ      ask2x7x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x7:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VMULPS           448(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z11
-	VMOVUPS          768(AX), Z29
-	VFMADD231PS      768(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z12
-	VMOVUPS.Z        832(AX), K1, Z29
-	VFMADD231PS      832(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z13
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x7
-	JMP              finish2
+ask2x7x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, K5, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2240(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z17
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    384(AX), K1, Z29
+	VFMADD231PS  2624(R15), Z29, Z17
+	PREFETCHT0   384(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x7x1
+	JMP          scores2
 
-done2x7:
+done2x7x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -10523,576 +10758,59 @@ done2x7:
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, 576(CX)
-	VMOVUPS Z10, 640(CX)
-	VMOVUPS Z11, 704(CX)
-	VMOVUPS Z12, 768(CX)
-	VMOVUPS Z13, K1, 832(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z7, (CX)
+	VMOVUPS Z8, 64(CX)
+	VMOVUPS Z9, 128(CX)
+	VMOVUPS Z10, 192(CX)
+	VMOVUPS Z11, 256(CX)
+	VMOVUPS Z12, 320(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z13, K1, 384(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2x7
-	JMP     finish2
+	JB      row
+	VZEROUPPER
+	RET
 
-row2x8:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
-	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
-	VMOVUPS   Z29, 960(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-	VPXORD    Z5, Z5, Z5
-	VPXORD    Z6, Z6, Z6
-	VPXORD    Z7, Z7, Z7
-	VPXORD    Z8, Z8, Z8
-	VPXORD    Z9, Z9, Z9
-	VPXORD    Z10, Z10, Z10
-	VPXORD    Z11, Z11, Z11
-	VPXORD    Z12, Z12, Z12
-	VPXORD    Z13, Z13, Z13
-	VPXORD    Z14, Z14, Z14
-	VPXORD    Z15, Z15, Z15
-
-next2x8:
-	CMPQ       R8, R10
-	JAE        done2x8
-	TESTQ      R14, R14
-	JZ         ask2x8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
-	PREFETCHT0 960(R9)
-
-ask2x8:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VMULPS           512(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z11
-	VMOVUPS          768(AX), Z29
-	VFMADD231PS      768(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z12
-	VMOVUPS          832(AX), Z29
-	VFMADD231PS      832(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z13
-	VMOVUPS          896(AX), Z29
-	VFMADD231PS      896(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z14
-	VMOVUPS.Z        960(AX), K1, Z29
-	VFMADD231PS      960(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z15
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next2x8
-	JMP              finish2
-
-done2x8:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, 576(CX)
-	VMOVUPS Z10, 640(CX)
-	VMOVUPS Z11, 704(CX)
-	VMOVUPS Z12, 768(CX)
-	VMOVUPS Z13, 832(CX)
-	VMOVUPS Z14, 896(CX)
-	VMOVUPS Z15, K1, 960(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row2x8
-	JMP     finish2
-
-row4x1:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
-	VMOVUPS   Z29, 192(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-
-next4x1:
-	CMPQ       R8, R10
-	JAE        done4x1
-	TESTQ      R14, R14
-	JZ         ask4x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-
-ask4x1:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VMULPS           64(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z1
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          128(AX), Z29
-	VMULPS           128(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z2
-	VMOVUPS.Z        192(AX), K1, Z29
-	VMULPS           192(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z3
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFF32X4       $0x88, Z17, Z16, Z25
-	VSHUFF32X4       $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next4x1
-	JMP              finish4
-
-done4x1:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, K1, 192(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row4x1
-	JMP     finish4
-
-row4x2:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
-	VMOVUPS   Z29, 448(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-	VPXORD    Z5, Z5, Z5
-	VPXORD    Z6, Z6, Z6
-	VPXORD    Z7, Z7, Z7
-
-next4x2:
-	CMPQ       R8, R10
-	JAE        done4x2
-	TESTQ      R14, R14
-	JZ         ask4x2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-
-ask4x2:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VMULPS           128(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z3
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          256(AX), Z29
-	VMULPS           256(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VMULPS           384(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z6
-	VMOVUPS.Z        448(AX), K1, Z29
-	VFMADD231PS      448(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z7
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFF32X4       $0x88, Z17, Z16, Z25
-	VSHUFF32X4       $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next4x2
-	JMP              finish4
-
-done4x2:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, K1, 448(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row4x2
-	JMP     finish4
-
-row4x3:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS.Z 704(R9), K1, Z29
-	VMOVUPS   Z29, 704(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-	VPXORD    Z5, Z5, Z5
-	VPXORD    Z6, Z6, Z6
-	VPXORD    Z7, Z7, Z7
-	VPXORD    Z8, Z8, Z8
-	VPXORD    Z9, Z9, Z9
-	VPXORD    Z10, Z10, Z10
-	VPXORD    Z11, Z11, Z11
-
-next4x3:
-	CMPQ       R8, R10
-	JAE        done4x3
-	TESTQ      R14, R14
-	JZ         ask4x3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-
-ask4x3:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VMULPS           192(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VFMADD231PS      256(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z5
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          384(AX), Z29
-	VMULPS           384(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z7
-	VMOVUPS          512(AX), Z29
-	VFMADD231PS      512(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VMULPS           576(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z10
-	VMOVUPS.Z        704(AX), K1, Z29
-	VFMADD231PS      704(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z11
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFF32X4       $0x88, Z17, Z16, Z25
-	VSHUFF32X4       $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next4x3
-	JMP              finish4
-
-done4x3:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, 576(CX)
-	VMOVUPS Z10, 640(CX)
-	VMOVUPS Z11, K1, 704(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row4x3
-	JMP     finish4
-
-row4x4:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
-	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
-	VMOVUPS   Z29, 960(R15)
+start2x8x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   448(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	VMOVUPS   256(AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	VMOVUPS   320(AX), Z29
+	VMOVUPS   Z29, 2624(R15)
+	VMOVUPS   384(AX), Z29
+	VMOVUPS   Z29, 2688(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 448(AX), K1, Z29
+	VMOVUPS   Z29, 2752(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -11109,105 +10827,115 @@ row4x4:
 	VPXORD    Z13, Z13, Z13
 	VPXORD    Z14, Z14, Z14
 	VPXORD    Z15, Z15, Z15
+	CMPQ      R8, R10
+	JAE       total2
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next4x4:
-	CMPQ       R8, R10
-	JAE        done4x4
-	TESTQ      R14, R14
-	JZ         ask4x4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
-	PREFETCHT0 960(R9)
+entry2x8x1:
+	TESTQ   R14, R14
+	JZ      ask2x8x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask4x4:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VFMADD231PS      128(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z3
-	VMOVUPS          256(AX), Z29
-	VMULPS           256(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VFMADD231PS      384(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z7
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          512(AX), Z29
-	VMULPS           512(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VFMADD231PS      640(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z11
-	VMOVUPS          768(AX), Z29
-	VMULPS           768(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z12
-	VMOVUPS          832(AX), Z29
-	VFMADD231PS      832(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z13
-	VMOVUPS          896(AX), Z29
-	VFMADD231PS      896(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z14
-	VMOVUPS.Z        960(AX), K1, Z29
-	VFMADD231PS      960(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z15
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFF32X4       $0x88, Z17, Z16, Z25
-	VSHUFF32X4       $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next4x4
-	JMP              finish4
+ask2x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z16
+	PREFETCHT0   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z17
+	PREFETCHT0   256(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z17
+	PREFETCHT0   320(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z17
+	PREFETCHT0   384(R9)
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    448(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z17
+	PREFETCHT0   448(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x8x1
+	JMP          scores2
 
-done4x4:
+done2x8x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -11219,43 +10947,321 @@ done4x4:
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, 576(CX)
-	VMOVUPS Z10, 640(CX)
-	VMOVUPS Z11, 704(CX)
-	VMOVUPS Z12, 768(CX)
-	VMOVUPS Z13, 832(CX)
-	VMOVUPS Z14, 896(CX)
-	VMOVUPS Z15, K1, 960(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z8, (CX)
+	VMOVUPS Z9, 64(CX)
+	VMOVUPS Z10, 128(CX)
+	VMOVUPS Z11, 192(CX)
+	VMOVUPS Z12, 256(CX)
+	VMOVUPS Z13, 320(CX)
+	VMOVUPS Z14, 384(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z15, K1, 448(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row4x4
-	JMP     finish4
+	JB      row
+	VZEROUPPER
+	RET
 
-row8x1:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
-	VMOVUPS   Z29, 448(R15)
+start4x1x2:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1856(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	CMPQ      R8, R10
+	JAE       total4
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry4x1x2:
+	TESTQ   R14, R14
+	JZ      ask4x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask4x1x2:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_239
+	PREFETCHT0 (R9)
+
+near_239:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      1856(R15), Z29, Z17
+	TESTQ       R14, R14
+	JZ          near_240
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_240:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          entry4x1x2
+	JMP         scores4
+
+done4x1x2:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z1, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start4x1x4:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1792(R15)
+	VPXORD    Z0, Z0, Z0
+	CMPQ      R8, R10
+	JAE       total4
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry4x1x4:
+	TESTQ   R14, R14
+	JZ      ask4x1x4
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask4x1x4:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	SUBQ       96(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     1792(R15), Z29, Z16
+	TESTQ      R14, R14
+	JZ         near_241
+	PREFETCHT0 (R9)
+	ADDQ       88(DI), R9
+	PREFETCHT0 (R9)
+
+near_241:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          entry4x1x4
+	JMP         scores4
+
+done4x1x4:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z0, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start4x1x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1984(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	CMPQ      R8, R10
+	JAE       total4
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry4x1x1:
+	TESTQ   R14, R14
+	JZ      ask4x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask4x1x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_242
+	PREFETCHT0 (R9)
+
+near_242:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	TESTQ        R14, R14
+	JZ           near_243
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+
+near_243:
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	TESTQ        R14, R14
+	JZ           near_244
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+
+near_244:
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       1984(R15), Z29, Z18
+	TESTQ        R14, R14
+	JZ           near_245
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+
+near_245:
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           entry4x1x1
+	JMP          scores4
+
+done4x1x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z3, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start4x2x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
+	VMOVUPS   Z29, 2240(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -11264,141 +11270,330 @@ row8x1:
 	VPXORD    Z5, Z5, Z5
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
+	CMPQ      R8, R10
+	JAE       total4
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next8x1:
-	CMPQ       R8, R10
-	JAE        done8x1
-	TESTQ      R14, R14
-	JZ         ask8x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry4x2x1:
+	TESTQ   R14, R14
+	JZ      ask4x2x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask8x1:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VMULPS           64(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z1
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          128(AX), Z29
-	VMULPS           128(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VMULPS           192(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z3
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFF32X4       $0x88, Z17, Z16, Z25
-	VSHUFF32X4       $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          256(AX), Z29
-	VMULPS           256(R15), Z29, Z17
-	VFMADD231PS.BCST 16(R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VMULPS           320(R15), Z29, Z18
-	VFMADD231PS.BCST 20(R11), Z29, Z5
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VMOVUPS          384(AX), Z29
-	VMULPS           384(R15), Z29, Z18
-	VFMADD231PS.BCST 24(R11), Z29, Z6
-	VMOVUPS.Z        448(AX), K1, Z29
-	VMULPS           448(R15), Z29, Z19
-	VFMADD231PS.BCST 28(R11), Z29, Z7
-	VSHUFF32X4       $0x44, Z19, Z18, Z25
-	VSHUFF32X4       $0xee, Z19, Z18, Z26
-	VADDPS           Z26, Z25, Z18
-	VSHUFF32X4       $0x88, Z18, Z17, Z25
-	VSHUFF32X4       $0xdd, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFPS          $0x44, Z17, Z16, Z25
-	VSHUFPS          $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next8x1
-	JMP              finish8
+ask4x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, K5, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1920(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z18
+	PREFETCHT0   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           entry4x2x1
+	JMP          scores4
 
-done8x1:
+done4x2x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z7, K1, 64(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start4x3x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 128(AX), K1, Z29
+	VMOVUPS   Z29, 2496(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	CMPQ      R8, R10
+	JAE       total4
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry4x3x1:
+	TESTQ   R14, R14
+	JZ      ask4x3x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask4x3x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1984(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2304(R15), Z29, K5, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2368(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z18
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    128(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z18
+	PREFETCHT0   128(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           entry4x3x1
+	JMP          scores4
+
+done4x3x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, K1, 448(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z3, (CX)
+	VMOVUPS Z4, 64(CX)
+	VMOVUPS Z5, 128(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	VMOVUPS Z8, 128(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z9, (CX)
+	VMOVUPS Z10, 64(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z11, K1, 128(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row8x1
-	JMP     finish8
+	JB      row
+	VZEROUPPER
+	RET
 
-row8x2:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
-	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
-	VMOVUPS   Z29, 960(R15)
+start4x4x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   192(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2624(R15)
+	VMOVUPS   128(AX), Z29
+	VMOVUPS   Z29, 2688(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 192(AX), K1, Z29
+	VMOVUPS   Z29, 2752(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -11415,117 +11610,127 @@ row8x2:
 	VPXORD    Z13, Z13, Z13
 	VPXORD    Z14, Z14, Z14
 	VPXORD    Z15, Z15, Z15
+	CMPQ      R8, R10
+	JAE       total4
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next8x2:
-	CMPQ       R8, R10
-	JAE        done8x2
-	TESTQ      R14, R14
-	JZ         ask8x2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
-	PREFETCHT0 960(R9)
+entry4x4x1:
+	TESTQ   R14, R14
+	JZ      ask4x4x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask8x2:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VFMADD231PS      64(R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z1
-	VMOVUPS          128(AX), Z29
-	VMULPS           128(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VFMADD231PS      192(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z3
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          256(AX), Z29
-	VMULPS           256(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VFMADD231PS      320(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z5
-	VMOVUPS          384(AX), Z29
-	VMULPS           384(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VFMADD231PS      448(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z7
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFF32X4       $0x88, Z17, Z16, Z25
-	VSHUFF32X4       $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          512(AX), Z29
-	VMULPS           512(R15), Z29, Z17
-	VFMADD231PS.BCST 16(R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VFMADD231PS      576(R15), Z29, Z17
-	VFMADD231PS.BCST 16(R11), Z29, Z9
-	VMOVUPS          640(AX), Z29
-	VMULPS           640(R15), Z29, Z18
-	VFMADD231PS.BCST 20(R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VFMADD231PS      704(R15), Z29, Z18
-	VFMADD231PS.BCST 20(R11), Z29, Z11
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VMOVUPS          768(AX), Z29
-	VMULPS           768(R15), Z29, Z18
-	VFMADD231PS.BCST 24(R11), Z29, Z12
-	VMOVUPS          832(AX), Z29
-	VFMADD231PS      832(R15), Z29, Z18
-	VFMADD231PS.BCST 24(R11), Z29, Z13
-	VMOVUPS          896(AX), Z29
-	VMULPS           896(R15), Z29, Z19
-	VFMADD231PS.BCST 28(R11), Z29, Z14
-	VMOVUPS.Z        960(AX), K1, Z29
-	VFMADD231PS      960(R15), Z29, Z19
-	VFMADD231PS.BCST 28(R11), Z29, Z15
-	VSHUFF32X4       $0x44, Z19, Z18, Z25
-	VSHUFF32X4       $0xee, Z19, Z18, Z26
-	VADDPS           Z26, Z25, Z18
-	VSHUFF32X4       $0x88, Z18, Z17, Z25
-	VSHUFF32X4       $0xdd, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFPS          $0x44, Z17, Z16, Z25
-	VSHUFPS          $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next8x2
-	JMP              finish8
+ask4x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z16
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z17
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2496(R15), Z29, K5, Z17
+	PREFETCHT0   192(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2560(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z18
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z18
+	PREFETCHT0   128(R9)
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    192(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z18
+	PREFETCHT0   192(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           entry4x4x1
+	JMP          scores4
 
-done8x2:
+done4x4x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -11533,63 +11738,460 @@ done8x2:
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, 576(CX)
-	VMOVUPS Z10, 640(CX)
-	VMOVUPS Z11, 704(CX)
-	VMOVUPS Z12, 768(CX)
-	VMOVUPS Z13, 832(CX)
-	VMOVUPS Z14, 896(CX)
-	VMOVUPS Z15, K1, 960(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	VMOVUPS Z6, 128(CX)
+	VMOVUPS Z7, 192(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z8, (CX)
+	VMOVUPS Z9, 64(CX)
+	VMOVUPS Z10, 128(CX)
+	VMOVUPS Z11, 192(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z12, (CX)
+	VMOVUPS Z13, 64(CX)
+	VMOVUPS Z14, 128(CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z15, K1, 192(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row8x2
-	JMP     finish8
+	JB      row
+	VZEROUPPER
+	RET
 
-row16x1:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
-	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
-	VMOVUPS   Z29, 960(R15)
+start8x1x2:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1984(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	CMPQ      R8, R10
+	JAE       total8
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry8x1x2:
+	TESTQ   R14, R14
+	JZ      ask8x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask8x1x2:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_282
+	PREFETCHT0 (R9)
+
+near_282:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    1856(R15), Z29, K5, Z17
+	TESTQ       R14, R14
+	JZ          near_283
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_283:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    1920(R15), Z29, K5, Z17
+	TESTQ       R14, R14
+	JZ          near_284
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_284:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      1984(R15), Z29, Z18
+	TESTQ       R14, R14
+	JZ          near_285
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_285:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z3
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          entry8x1x2
+	JMP         scores8
+
+done8x1x2:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z3, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start8x1x4:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1856(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	CMPQ      R8, R10
+	JAE       total8
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry8x1x4:
+	TESTQ   R14, R14
+	JZ      ask8x1x4
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask8x1x4:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_286
+	PREFETCHT0 (R9)
+
+near_286:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      1856(R15), Z29, Z17
+	TESTQ       R14, R14
+	JZ          near_287
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_287:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          entry8x1x4
+	JMP         scores8
+
+done8x1x4:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z1, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start8x1x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 2240(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	CMPQ      R8, R10
+	JAE       total8
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
+
+entry8x1x1:
+	TESTQ   R14, R14
+	JZ      ask8x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask8x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       2240(R15), Z29, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           entry8x1x1
+	JMP          scores8
+
+done8x1x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z3, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z5, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z7, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+start8x2x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	VMOVUPS   64(AX), Z29
+	VMOVUPS   Z29, 2624(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2688(R15)
+	SUBQ      96(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
+	VMOVUPS   Z29, 2752(R15)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -11606,550 +12208,1780 @@ row16x1:
 	VPXORD    Z13, Z13, Z13
 	VPXORD    Z14, Z14, Z14
 	VPXORD    Z15, Z15, Z15
+	CMPQ      R8, R10
+	JAE       total8
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-next16x1:
-	CMPQ       R8, R10
-	JAE        done16x1
-	TESTQ      R14, R14
-	JZ         ask16x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
-	PREFETCHT0 960(R9)
+entry8x2x1:
+	TESTQ   R14, R14
+	JZ      ask8x2x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask16x1:
-	MOVL             (R8), AX
-	ADDQ             $0x04, R8
-	IMULQ            BX, AX
-	ADDQ             SI, AX
-	VMOVUPS          (AX), Z29
-	VMULPS           (R15), Z29, Z16
-	VFMADD231PS.BCST (R11), Z29, Z0
-	VMOVUPS          64(AX), Z29
-	VMULPS           64(R15), Z29, Z17
-	VFMADD231PS.BCST 4(R11), Z29, Z1
-	VSHUFF32X4       $0x44, Z17, Z16, Z25
-	VSHUFF32X4       $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          128(AX), Z29
-	VMULPS           128(R15), Z29, Z17
-	VFMADD231PS.BCST 8(R11), Z29, Z2
-	VMOVUPS          192(AX), Z29
-	VMULPS           192(R15), Z29, Z18
-	VFMADD231PS.BCST 12(R11), Z29, Z3
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFF32X4       $0x88, Z17, Z16, Z25
-	VSHUFF32X4       $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          256(AX), Z29
-	VMULPS           256(R15), Z29, Z17
-	VFMADD231PS.BCST 16(R11), Z29, Z4
-	VMOVUPS          320(AX), Z29
-	VMULPS           320(R15), Z29, Z18
-	VFMADD231PS.BCST 20(R11), Z29, Z5
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VMOVUPS          384(AX), Z29
-	VMULPS           384(R15), Z29, Z18
-	VFMADD231PS.BCST 24(R11), Z29, Z6
-	VMOVUPS          448(AX), Z29
-	VMULPS           448(R15), Z29, Z19
-	VFMADD231PS.BCST 28(R11), Z29, Z7
-	VSHUFF32X4       $0x44, Z19, Z18, Z25
-	VSHUFF32X4       $0xee, Z19, Z18, Z26
-	VADDPS           Z26, Z25, Z18
-	VSHUFF32X4       $0x88, Z18, Z17, Z25
-	VSHUFF32X4       $0xdd, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFPS          $0x44, Z17, Z16, Z25
-	VSHUFPS          $0xee, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          512(AX), Z29
-	VMULPS           512(R15), Z29, Z17
-	VFMADD231PS.BCST 32(R11), Z29, Z8
-	VMOVUPS          576(AX), Z29
-	VMULPS           576(R15), Z29, Z18
-	VFMADD231PS.BCST 36(R11), Z29, Z9
-	VSHUFF32X4       $0x44, Z18, Z17, Z25
-	VSHUFF32X4       $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VMOVUPS          640(AX), Z29
-	VMULPS           640(R15), Z29, Z18
-	VFMADD231PS.BCST 40(R11), Z29, Z10
-	VMOVUPS          704(AX), Z29
-	VMULPS           704(R15), Z29, Z19
-	VFMADD231PS.BCST 44(R11), Z29, Z11
-	VSHUFF32X4       $0x44, Z19, Z18, Z25
-	VSHUFF32X4       $0xee, Z19, Z18, Z26
-	VADDPS           Z26, Z25, Z18
-	VSHUFF32X4       $0x88, Z18, Z17, Z25
-	VSHUFF32X4       $0xdd, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VMOVUPS          768(AX), Z29
-	VMULPS           768(R15), Z29, Z18
-	VFMADD231PS.BCST 48(R11), Z29, Z12
-	VMOVUPS          832(AX), Z29
-	VMULPS           832(R15), Z29, Z19
-	VFMADD231PS.BCST 52(R11), Z29, Z13
-	VSHUFF32X4       $0x44, Z19, Z18, Z25
-	VSHUFF32X4       $0xee, Z19, Z18, Z26
-	VADDPS           Z26, Z25, Z18
-	VMOVUPS          896(AX), Z29
-	VMULPS           896(R15), Z29, Z19
-	VFMADD231PS.BCST 56(R11), Z29, Z14
-	VMOVUPS.Z        960(AX), K1, Z29
-	VMULPS           960(R15), Z29, Z20
-	VFMADD231PS.BCST 60(R11), Z29, Z15
-	VSHUFF32X4       $0x44, Z20, Z19, Z25
-	VSHUFF32X4       $0xee, Z20, Z19, Z26
-	VADDPS           Z26, Z25, Z19
-	VSHUFF32X4       $0x88, Z19, Z18, Z25
-	VSHUFF32X4       $0xdd, Z19, Z18, Z26
-	VADDPS           Z26, Z25, Z18
-	VSHUFPS          $0x44, Z18, Z17, Z25
-	VSHUFPS          $0xee, Z18, Z17, Z26
-	VADDPS           Z26, Z25, Z17
-	VSHUFPS          $0x88, Z17, Z16, Z25
-	VSHUFPS          $0xdd, Z17, Z16, Z26
-	VADDPS           Z26, Z25, Z16
-	VMOVUPS          Z16, (R13)
-	ADDQ             $0x40, R13
-	ADDQ             R12, R11
-	CMPQ             R13, 216(DI)
-	JB               next16x1
-	JMP              finish16
+ask8x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, K5, Z16
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1920(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z18
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, K5, Z17
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2432(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2496(R15), Z29, K5, Z18
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2560(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2624(R15), Z29, K5, Z18
+	PREFETCHT0   64(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2688(R15), Z29, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z19
+	PREFETCHT0   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           entry8x2x1
+	JMP          scores8
 
-done16x1:
+done8x2x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, 448(CX)
-	VMOVUPS Z8, 512(CX)
-	VMOVUPS Z9, 576(CX)
-	VMOVUPS Z10, 640(CX)
-	VMOVUPS Z11, 704(CX)
-	VMOVUPS Z12, 768(CX)
-	VMOVUPS Z13, 832(CX)
-	VMOVUPS Z14, 896(CX)
-	VMOVUPS Z15, K1, 960(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z8, (CX)
+	VMOVUPS Z9, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z10, (CX)
+	VMOVUPS Z11, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z12, (CX)
+	VMOVUPS Z13, 64(CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z14, (CX)
+	SUBQ    136(DI), CX
+	VMOVUPS Z15, K1, 64(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row16x1
-	JMP     finish16
-
-finish1:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x04, CX
-
-fold1x1:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished1x1
-	SHRQ       $0x06, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    512(AX), Z17
-	VMOVUPS    576(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    640(AX), Z18
-	VMOVUPS    704(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    768(AX), Z18
-	VMOVUPS    832(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VMOVUPS    896(AX), Z19
-	VMOVUPS    960(AX), Z20
-	VSHUFF32X4 $0x44, Z20, Z19, Z25
-	VSHUFF32X4 $0xee, Z20, Z19, Z26
-	VADDPS     Z26, Z25, Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x04
-	JNE        apart1x1
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put1x1
-
-apart1x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put1x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000400, AX
-	JMP  fold1x1
-
-finished1x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end1x1
-	CMPQ 232(DI), $0x00000021
-	JE   next1x1
-	CMPQ 232(DI), $0x00000022
-	JE   next1x2
-	CMPQ 232(DI), $0x00000023
-	JE   next1x3
-	CMPQ 232(DI), $0x00000024
-	JE   next1x4
-	CMPQ 232(DI), $0x00000025
-	JE   next1x5
-	CMPQ 232(DI), $0x00000026
-	JE   next1x6
-	CMPQ 232(DI), $0x00000027
-	JE   next1x7
-	CMPQ 232(DI), $0x00000028
-	JE   next1x8
-	CMPQ 232(DI), $0x00000029
-	JE   next1x9
-	CMPQ 232(DI), $0x0000002a
-	JE   next1x10
-	CMPQ 232(DI), $0x0000002b
-	JE   next1x11
-	CMPQ 232(DI), $0x0000002c
-	JE   next1x12
-	CMPQ 232(DI), $0x0000002d
-	JE   next1x13
-	CMPQ 232(DI), $0x0000002e
-	JE   next1x14
-	CMPQ 232(DI), $0x0000002f
-	JE   next1x15
-	CMPQ 232(DI), $0x00000030
-	JE   next1x16
-
-end1x1:
+	JB      row
 	VZEROUPPER
 	RET
 
-finish2:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x03, CX
+start16x1x2:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 2240(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	CMPQ      R8, R10
+	JAE       total16
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-fold2x1:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished2x1
-	SHRQ       $0x05, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x08
-	JNE        apart2x1
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put2x1
+entry16x1x2:
+	TESTQ   R14, R14
+	JZ      ask16x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-apart2x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+ask16x1x2:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_312
+	PREFETCHT0 (R9)
 
-put2x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000200, AX
-	JMP  fold2x1
+near_312:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    1856(R15), Z29, K5, Z17
+	TESTQ       R14, R14
+	JZ          near_313
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
 
-finished2x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end2x1
-	CMPQ 232(DI), $0x00000041
-	JE   next2x1
-	CMPQ 232(DI), $0x00000042
-	JE   next2x2
-	CMPQ 232(DI), $0x00000043
-	JE   next2x3
-	CMPQ 232(DI), $0x00000044
-	JE   next2x4
-	CMPQ 232(DI), $0x00000045
-	JE   next2x5
-	CMPQ 232(DI), $0x00000046
-	JE   next2x6
-	CMPQ 232(DI), $0x00000047
-	JE   next2x7
-	CMPQ 232(DI), $0x00000048
-	JE   next2x8
+near_313:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    1920(R15), Z29, K5, Z17
+	TESTQ       R14, R14
+	JZ          near_314
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
 
-end2x1:
+near_314:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    1984(R15), Z29, K5, Z18
+	TESTQ       R14, R14
+	JZ          near_315
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_315:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z3
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    2048(R15), Z29, K5, Z17
+	TESTQ       R14, R14
+	JZ          near_316
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_316:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z4
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    2112(R15), Z29, K5, Z18
+	TESTQ       R14, R14
+	JZ          near_317
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_317:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     40(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z5
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    2176(R15), Z29, K5, Z18
+	TESTQ       R14, R14
+	JZ          near_318
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_318:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z6
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      2240(R15), Z29, Z19
+	TESTQ       R14, R14
+	JZ          near_319
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_319:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     56(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z7
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          entry16x1x2
+	JMP         scores16
+
+done16x1x2:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z3, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z5, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z7, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
 	VZEROUPPER
 	RET
 
-finish4:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x02, CX
+start16x1x4:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 1984(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	CMPQ      R8, R10
+	JAE       total16
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-fold4x1:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished4x1
-	SHRQ    $0x04, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x44, Z17, Z16, Z25
-	VSHUFPS $0xee, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS 128(AX), Z17
-	VMOVUPS 192(AX), Z18
-	VSHUFPS $0x44, Z18, Z17, Z25
-	VSHUFPS $0xee, Z18, Z17, Z26
-	VADDPS  Z26, Z25, Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x10
-	JNE     apart4x1
-	VMOVUPS Z16, K2, (R15)
-	JMP     put4x1
+entry16x1x4:
+	TESTQ   R14, R14
+	JZ      ask16x1x4
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-apart4x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+ask16x1x4:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_320
+	PREFETCHT0 (R9)
 
-put4x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000100, AX
-	JMP  fold4x1
+near_320:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    1856(R15), Z29, K5, Z17
+	TESTQ       R14, R14
+	JZ          near_321
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
 
-finished4x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end4x1
-	CMPQ 232(DI), $0x00000081
-	JE   next4x1
-	CMPQ 232(DI), $0x00000082
-	JE   next4x2
-	CMPQ 232(DI), $0x00000083
-	JE   next4x3
-	CMPQ 232(DI), $0x00000084
-	JE   next4x4
+near_321:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    1920(R15), Z29, K5, Z17
+	TESTQ       R14, R14
+	JZ          near_322
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
 
-end4x1:
+near_322:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      1984(R15), Z29, Z18
+	TESTQ       R14, R14
+	JZ          near_323
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_323:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z3
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          entry16x1x4
+	JMP         scores16
+
+done16x1x4:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z3, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
 	VZEROUPPER
 	RET
 
-finish8:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x01, CX
+start16x1x1:
+	MOVQ      64(DI), AX
+	IMULQ     DX, AX
+	ADDQ      56(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1792(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1856(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1920(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 1984(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2048(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2112(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2176(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2240(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2304(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2368(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2432(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2496(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2560(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2624(R15)
+	ADDQ      80(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 2688(R15)
+	ADDQ      80(DI), AX
+	SUBQ      96(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 2752(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+	CMPQ      R8, R10
+	JAE       total16
+	CMPQ      216(DI), $0x04
+	JE        groupFour512
+	CMPQ      216(DI), $0x08
+	JE        groupEight512
+	CMPQ      216(DI), $0x10
+	JE        groupSixteen512
+	JMP       group512
 
-fold8x1:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished8x1
-	SHRQ    $0x03, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x20
-	JNE     apart8x1
-	VMOVUPS Z16, K2, (R15)
-	JMP     put8x1
+entry16x1x1:
+	TESTQ   R14, R14
+	JZ      ask16x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-apart8x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+ask16x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2240(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 32(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2368(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 36(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 40(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2496(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 44(R11), Z31
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 48(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2624(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 52(R11), Z31
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2688(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 56(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       2752(R15), Z29, Z20
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 60(R11), Z31
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           entry16x1x1
+	JMP          scores16
 
-put8x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000080, AX
-	JMP  fold8x1
-
-finished8x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end8x1
-	CMPQ 232(DI), $0x00000101
-	JE   next8x1
-	CMPQ 232(DI), $0x00000102
-	JE   next8x2
-
-end8x1:
+done16x1x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z3, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z5, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z7, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z8, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z9, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z10, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z11, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z12, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z13, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z14, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z15, K1, (CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
 	VZEROUPPER
 	RET
 
-finish16:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x00, CX
+scores1:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     896(R15), Z17
+	VMOVUPS     960(R15), Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     1024(R15), Z17
+	VMOVUPS     1088(R15), Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1152(R15), Z18
+	VMOVUPS     1216(R15), Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     1280(R15), Z17
+	VMOVUPS     1344(R15), Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1408(R15), Z18
+	VMOVUPS     1472(R15), Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1536(R15), Z18
+	VMOVUPS     1600(R15), Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VMOVUPS     1664(R15), Z19
+	VMOVUPS     1728(R15), Z20
+	VSHUFF32X4  $0x44, Z20, Z19, Z25
+	VSHUFF32X4  $0xee, Z20, Z19, Z26
+	VADDPS      Z26, Z25, Z19
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add1
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      704(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed1
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      708(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x08
+	JE          placed1
+	MOVL        8(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      712(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x0c
+	JE          placed1
+	MOVL        12(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      716(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x10
+	JE          placed1
+	MOVL        16(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      720(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x14
+	JE          placed1
+	MOVL        20(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      724(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x18
+	JE          placed1
+	MOVL        24(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      728(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x1c
+	JE          placed1
+	MOVL        28(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      732(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x20
+	JE          placed1
+	MOVL        32(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      736(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x24
+	JE          placed1
+	MOVL        36(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      740(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x28
+	JE          placed1
+	MOVL        40(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      744(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x2c
+	JE          placed1
+	MOVL        44(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      748(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x30
+	JE          placed1
+	MOVL        48(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      752(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x34
+	JE          placed1
+	MOVL        52(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      756(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x38
+	JE          placed1
+	MOVL        56(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      760(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x3c
+	JE          placed1
+	MOVL        60(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      764(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	JMP         placed1
 
-fold16x1:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished16x1
-	SHRQ    $0x02, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x40
-	JNE     apart16x1
-	VMOVUPS Z16, K2, (R15)
-	JMP     put16x1
+add1:
+	MOVL   (R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 704(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x04
+	JE     placed1
+	MOVL   4(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 708(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x08
+	JE     placed1
+	MOVL   8(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 712(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x0c
+	JE     placed1
+	MOVL   12(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 716(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x10
+	JE     placed1
+	MOVL   16(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 720(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x14
+	JE     placed1
+	MOVL   20(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 724(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x18
+	JE     placed1
+	MOVL   24(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 728(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x1c
+	JE     placed1
+	MOVL   28(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 732(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x20
+	JE     placed1
+	MOVL   32(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 736(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x24
+	JE     placed1
+	MOVL   36(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 740(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x28
+	JE     placed1
+	MOVL   40(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 744(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x2c
+	JE     placed1
+	MOVL   44(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 748(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x30
+	JE     placed1
+	MOVL   48(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 752(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x34
+	JE     placed1
+	MOVL   52(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 756(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x38
+	JE     placed1
+	MOVL   56(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 760(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x3c
+	JE     placed1
+	MOVL   60(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 764(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
 
-apart16x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+placed1:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total1
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
 
-put16x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000040, AX
-	JMP  fold16x1
+total1:
+	VMOVUPS    640(R15), Z25
+	VPERMILPS  $0xb1, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VPERMILPS  $0x4e, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0xb1, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000081
+	JE         done1x1x1
+	CMPQ       72(DI), $0x00000082
+	JE         done1x2x1
+	CMPQ       72(DI), $0x00000083
+	JE         done1x3x1
+	CMPQ       72(DI), $0x00000084
+	JE         done1x4x1
+	CMPQ       72(DI), $0x00000085
+	JE         done1x5x1
+	CMPQ       72(DI), $0x00000086
+	JE         done1x6x1
+	CMPQ       72(DI), $0x00000087
+	JE         done1x7x1
+	CMPQ       72(DI), $0x00000088
+	JE         done1x8x1
+	CMPQ       72(DI), $0x00000089
+	JE         done1x9x1
+	CMPQ       72(DI), $0x0000008a
+	JE         done1x10x1
+	CMPQ       72(DI), $0x0000008b
+	JE         done1x11x1
+	CMPQ       72(DI), $0x0000008c
+	JE         done1x12x1
+	CMPQ       72(DI), $0x0000008d
+	JE         done1x13x1
+	CMPQ       72(DI), $0x0000008e
+	JE         done1x14x1
+	CMPQ       72(DI), $0x0000008f
+	JE         done1x15x1
+	JMP        done1x16x1
 
-finished16x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end16x1
-	CMPQ 232(DI), $0x00000201
-	JE   next16x1
+scores2:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     896(R15), Z17
+	VMOVUPS     960(R15), Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     1024(R15), Z17
+	VMOVUPS     1088(R15), Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1152(R15), Z18
+	VMOVUPS     1216(R15), Z19
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add2
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      704(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed2
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      712(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x08
+	JE          placed2
+	MOVL        8(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      720(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x0c
+	JE          placed2
+	MOVL        12(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      728(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x10
+	JE          placed2
+	MOVL        16(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      736(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x14
+	JE          placed2
+	MOVL        20(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      744(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x18
+	JE          placed2
+	MOVL        24(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      752(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x1c
+	JE          placed2
+	MOVL        28(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      760(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	JMP         placed2
 
-end16x1:
-	VZEROUPPER
-	RET
+add2:
+	MOVL   (R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 704(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x04
+	JE     placed2
+	MOVL   4(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 712(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x08
+	JE     placed2
+	MOVL   8(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 720(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x0c
+	JE     placed2
+	MOVL   12(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 728(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x10
+	JE     placed2
+	MOVL   16(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 736(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x14
+	JE     placed2
+	MOVL   20(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 744(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x18
+	JE     placed2
+	MOVL   24(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 752(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x1c
+	JE     placed2
+	MOVL   28(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 760(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+
+placed2:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total2
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total2:
+	VMOVUPS    640(R15), Z25
+	VPERMILPS  $0x4e, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0xb1, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000121
+	JE         done2x1x2
+	CMPQ       72(DI), $0x00000101
+	JE         done2x1x1
+	CMPQ       72(DI), $0x00000102
+	JE         done2x2x1
+	CMPQ       72(DI), $0x00000103
+	JE         done2x3x1
+	CMPQ       72(DI), $0x00000104
+	JE         done2x4x1
+	CMPQ       72(DI), $0x00000105
+	JE         done2x5x1
+	CMPQ       72(DI), $0x00000106
+	JE         done2x6x1
+	CMPQ       72(DI), $0x00000107
+	JE         done2x7x1
+	JMP        done2x8x1
+
+scores4:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     896(R15), Z17
+	VMOVUPS     960(R15), Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add4
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     704(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed4
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     720(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	CMPQ        CX, $0x08
+	JE          placed4
+	MOVL        8(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     736(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	CMPQ        CX, $0x0c
+	JE          placed4
+	MOVL        12(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     752(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	JMP         placed4
+
+add4:
+	MOVL    (R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 704(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed4
+	MOVL    4(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 720(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed4
+	MOVL    8(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 736(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed4
+	MOVL    12(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 752(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+
+placed4:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total4
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total4:
+	VMOVUPS    640(R15), Z25
+	VSHUFF32X4 $0xb1, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000221
+	JE         done4x1x2
+	CMPQ       72(DI), $0x00000261
+	JE         done4x1x4
+	CMPQ       72(DI), $0x00000201
+	JE         done4x1x1
+	CMPQ       72(DI), $0x00000202
+	JE         done4x2x1
+	CMPQ       72(DI), $0x00000203
+	JE         done4x3x1
+	JMP        done4x4x1
+
+scores8:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add8
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     704(R15), Y24
+	VMOVUPS     Y24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed8
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     736(R15), Y24
+	VMOVUPS     Y24, (AX)(R9*4)
+	JMP         placed8
+
+add8:
+	MOVL    (R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 704(R15), Y24
+	VADDPS  (AX)(R9*4), Y24, Y24
+	VMOVUPS Y24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed8
+	MOVL    4(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 736(R15), Y24
+	VADDPS  (AX)(R9*4), Y24, Y24
+	VMOVUPS Y24, (AX)(R9*4)
+
+placed8:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total8
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total8:
+	VMOVUPS    640(R15), Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000421
+	JE         done8x1x2
+	CMPQ       72(DI), $0x00000461
+	JE         done8x1x4
+	CMPQ       72(DI), $0x00000401
+	JE         done8x1x1
+	JMP        done8x2x1
+
+scores16:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add16
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     704(R15), Z24
+	VMOVUPS     Z24, (AX)(R9*4)
+	JMP         placed16
+
+add16:
+	MOVL    (R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 704(R15), Z24
+	VADDPS  (AX)(R9*4), Z24, Z24
+	VMOVUPS Z24, (AX)(R9*4)
+
+placed16:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total16
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total16:
+	VMOVUPS 640(R15), Z25
+	MOVQ    272(DI), R9
+	IMULQ   DX, R9
+	ADDQ    264(DI), R9
+	MOVQ    224(DI), AX
+	KMOVW   AX, K2
+	VMOVUPS Z25, K2, (R9)
+	CMPQ    72(DI), $0x00000821
+	JE      done16x1x2
+	CMPQ    72(DI), $0x00000861
+	JE      done16x1x4
+	JMP     done16x1x1
+
+DATA keys4_1<>+0(SB)/4, $0x00000001
+DATA keys4_1<>+4(SB)/4, $0x00000001
+DATA keys4_1<>+8(SB)/4, $0x00000001
+DATA keys4_1<>+12(SB)/4, $0x00000001
+DATA keys4_1<>+16(SB)/4, $0x00000003
+DATA keys4_1<>+20(SB)/4, $0x00000003
+DATA keys4_1<>+24(SB)/4, $0x00000003
+DATA keys4_1<>+28(SB)/4, $0x00000003
+DATA keys4_1<>+32(SB)/4, $0x00000005
+DATA keys4_1<>+36(SB)/4, $0x00000005
+DATA keys4_1<>+40(SB)/4, $0x00000005
+DATA keys4_1<>+44(SB)/4, $0x00000005
+DATA keys4_1<>+48(SB)/4, $0x00000007
+DATA keys4_1<>+52(SB)/4, $0x00000007
+DATA keys4_1<>+56(SB)/4, $0x00000007
+DATA keys4_1<>+60(SB)/4, $0x00000007
+GLOBL keys4_1<>(SB), RODATA|NOPTR, $64
+
+DATA keys4_0<>+0(SB)/4, $0x00000000
+DATA keys4_0<>+4(SB)/4, $0x00000000
+DATA keys4_0<>+8(SB)/4, $0x00000000
+DATA keys4_0<>+12(SB)/4, $0x00000000
+DATA keys4_0<>+16(SB)/4, $0x00000002
+DATA keys4_0<>+20(SB)/4, $0x00000002
+DATA keys4_0<>+24(SB)/4, $0x00000002
+DATA keys4_0<>+28(SB)/4, $0x00000002
+DATA keys4_0<>+32(SB)/4, $0x00000004
+DATA keys4_0<>+36(SB)/4, $0x00000004
+DATA keys4_0<>+40(SB)/4, $0x00000004
+DATA keys4_0<>+44(SB)/4, $0x00000004
+DATA keys4_0<>+48(SB)/4, $0x00000006
+DATA keys4_0<>+52(SB)/4, $0x00000006
+DATA keys4_0<>+56(SB)/4, $0x00000006
+DATA keys4_0<>+60(SB)/4, $0x00000006
+GLOBL keys4_0<>(SB), RODATA|NOPTR, $64
+
+DATA keys8_1<>+0(SB)/4, $0x00000001
+DATA keys8_1<>+4(SB)/4, $0x00000001
+DATA keys8_1<>+8(SB)/4, $0x00000001
+DATA keys8_1<>+12(SB)/4, $0x00000001
+DATA keys8_1<>+16(SB)/4, $0x00000001
+DATA keys8_1<>+20(SB)/4, $0x00000001
+DATA keys8_1<>+24(SB)/4, $0x00000001
+DATA keys8_1<>+28(SB)/4, $0x00000001
+DATA keys8_1<>+32(SB)/4, $0x00000003
+DATA keys8_1<>+36(SB)/4, $0x00000003
+DATA keys8_1<>+40(SB)/4, $0x00000003
+DATA keys8_1<>+44(SB)/4, $0x00000003
+DATA keys8_1<>+48(SB)/4, $0x00000003
+DATA keys8_1<>+52(SB)/4, $0x00000003
+DATA keys8_1<>+56(SB)/4, $0x00000003
+DATA keys8_1<>+60(SB)/4, $0x00000003
+GLOBL keys8_1<>(SB), RODATA|NOPTR, $64
+
+DATA keys8_0<>+0(SB)/4, $0x00000000
+DATA keys8_0<>+4(SB)/4, $0x00000000
+DATA keys8_0<>+8(SB)/4, $0x00000000
+DATA keys8_0<>+12(SB)/4, $0x00000000
+DATA keys8_0<>+16(SB)/4, $0x00000000
+DATA keys8_0<>+20(SB)/4, $0x00000000
+DATA keys8_0<>+24(SB)/4, $0x00000000
+DATA keys8_0<>+28(SB)/4, $0x00000000
+DATA keys8_0<>+32(SB)/4, $0x00000002
+DATA keys8_0<>+36(SB)/4, $0x00000002
+DATA keys8_0<>+40(SB)/4, $0x00000002
+DATA keys8_0<>+44(SB)/4, $0x00000002
+DATA keys8_0<>+48(SB)/4, $0x00000002
+DATA keys8_0<>+52(SB)/4, $0x00000002
+DATA keys8_0<>+56(SB)/4, $0x00000002
+DATA keys8_0<>+60(SB)/4, $0x00000002
+GLOBL keys8_0<>(SB), RODATA|NOPTR, $64
+
+DATA keys16_1<>+0(SB)/4, $0x00000001
+DATA keys16_1<>+4(SB)/4, $0x00000001
+DATA keys16_1<>+8(SB)/4, $0x00000001
+DATA keys16_1<>+12(SB)/4, $0x00000001
+DATA keys16_1<>+16(SB)/4, $0x00000001
+DATA keys16_1<>+20(SB)/4, $0x00000001
+DATA keys16_1<>+24(SB)/4, $0x00000001
+DATA keys16_1<>+28(SB)/4, $0x00000001
+DATA keys16_1<>+32(SB)/4, $0x00000001
+DATA keys16_1<>+36(SB)/4, $0x00000001
+DATA keys16_1<>+40(SB)/4, $0x00000001
+DATA keys16_1<>+44(SB)/4, $0x00000001
+DATA keys16_1<>+48(SB)/4, $0x00000001
+DATA keys16_1<>+52(SB)/4, $0x00000001
+DATA keys16_1<>+56(SB)/4, $0x00000001
+DATA keys16_1<>+60(SB)/4, $0x00000001
+GLOBL keys16_1<>(SB), RODATA|NOPTR, $64
+
+DATA keys16_0<>+0(SB)/4, $0x00000000
+DATA keys16_0<>+4(SB)/4, $0x00000000
+DATA keys16_0<>+8(SB)/4, $0x00000000
+DATA keys16_0<>+12(SB)/4, $0x00000000
+DATA keys16_0<>+16(SB)/4, $0x00000000
+DATA keys16_0<>+20(SB)/4, $0x00000000
+DATA keys16_0<>+24(SB)/4, $0x00000000
+DATA keys16_0<>+28(SB)/4, $0x00000000
+DATA keys16_0<>+32(SB)/4, $0x00000000
+DATA keys16_0<>+36(SB)/4, $0x00000000
+DATA keys16_0<>+40(SB)/4, $0x00000000
+DATA keys16_0<>+44(SB)/4, $0x00000000
+DATA keys16_0<>+48(SB)/4, $0x00000000
+DATA keys16_0<>+52(SB)/4, $0x00000000
+DATA keys16_0<>+56(SB)/4, $0x00000000
+DATA keys16_0<>+60(SB)/4, $0x00000000
+GLOBL keys16_0<>(SB), RODATA|NOPTR, $64
+
+DATA shared2<>+0(SB)/4, $0x00000000
+DATA shared2<>+4(SB)/4, $0x00000000
+DATA shared2<>+8(SB)/4, $0x00000000
+DATA shared2<>+12(SB)/4, $0x00000000
+DATA shared2<>+16(SB)/4, $0x00000000
+DATA shared2<>+20(SB)/4, $0x00000000
+DATA shared2<>+24(SB)/4, $0x00000000
+DATA shared2<>+28(SB)/4, $0x00000000
+DATA shared2<>+32(SB)/4, $0x00000001
+DATA shared2<>+36(SB)/4, $0x00000001
+DATA shared2<>+40(SB)/4, $0x00000001
+DATA shared2<>+44(SB)/4, $0x00000001
+DATA shared2<>+48(SB)/4, $0x00000001
+DATA shared2<>+52(SB)/4, $0x00000001
+DATA shared2<>+56(SB)/4, $0x00000001
+DATA shared2<>+60(SB)/4, $0x00000001
+GLOBL shared2<>(SB), RODATA|NOPTR, $64
+
+DATA shared4<>+0(SB)/4, $0x00000000
+DATA shared4<>+4(SB)/4, $0x00000000
+DATA shared4<>+8(SB)/4, $0x00000000
+DATA shared4<>+12(SB)/4, $0x00000000
+DATA shared4<>+16(SB)/4, $0x00000001
+DATA shared4<>+20(SB)/4, $0x00000001
+DATA shared4<>+24(SB)/4, $0x00000001
+DATA shared4<>+28(SB)/4, $0x00000001
+DATA shared4<>+32(SB)/4, $0x00000002
+DATA shared4<>+36(SB)/4, $0x00000002
+DATA shared4<>+40(SB)/4, $0x00000002
+DATA shared4<>+44(SB)/4, $0x00000002
+DATA shared4<>+48(SB)/4, $0x00000003
+DATA shared4<>+52(SB)/4, $0x00000003
+DATA shared4<>+56(SB)/4, $0x00000003
+DATA shared4<>+60(SB)/4, $0x00000003
+GLOBL shared4<>(SB), RODATA|NOPTR, $64
 
 DATA transposed<>+0(SB)/4, $0x00000000
 DATA transposed<>+4(SB)/4, $0x00000004
@@ -12168,1110 +14000,6 @@ DATA transposed<>+52(SB)/4, $0x00000007
 DATA transposed<>+56(SB)/4, $0x0000000b
 DATA transposed<>+60(SB)/4, $0x0000000f
 GLOBL transposed<>(SB), RODATA|NOPTR, $64
-
-// func attendGradLanes512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·attendGradLanes512(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
-	KMOVD        R9, K1
-	VMOVDQU32    (R13), Z23
-	VMOVDQU32    64(R13), Z24
-	VMOVDQU32    128(R13), Z25
-	VMOVDQU32    192(R13), Z26
-	VMOVDQU32    256(R13), Z27
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	RET
-
-row1:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS.Z (R9), K1, Z29
-	VMOVUPS   Z29, (R15)
-	VPXORD    Z0, Z0, Z0
-
-next1:
-	CMPQ       R8, R10
-	JAE        done1
-	TESTQ      R14, R14
-	JZ         ask1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask1:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS.Z     (AX), K1, Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next1
-
-done1:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row1
-	VZEROUPPER
-	RET
-
-row2:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS.Z 64(R9), K1, Z29
-	VMOVUPS   Z29, 64(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-
-next2:
-	CMPQ       R8, R10
-	JAE        done2
-	TESTQ      R14, R14
-	JZ         ask2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask2:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS.Z     64(AX), K1, Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next2
-
-done2:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, K1, 64(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row2
-	VZEROUPPER
-	RET
-
-row3:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS.Z 128(R9), K1, Z29
-	VMOVUPS   Z29, 128(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-
-next3:
-	CMPQ       R8, R10
-	JAE        done3
-	TESTQ      R14, R14
-	JZ         ask3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-
-ask3:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS.Z     128(AX), K1, Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next3
-
-done3:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, K1, 128(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row3
-	VZEROUPPER
-	RET
-
-row4:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
-	VMOVUPS   Z29, 192(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-
-next4:
-	CMPQ       R8, R10
-	JAE        done4
-	TESTQ      R14, R14
-	JZ         ask4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-
-ask4:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS.Z     192(AX), K1, Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next4
-
-done4:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, K1, 192(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row4
-	VZEROUPPER
-	RET
-
-row5:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS.Z 256(R9), K1, Z29
-	VMOVUPS   Z29, 256(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-
-next5:
-	CMPQ       R8, R10
-	JAE        done5
-	TESTQ      R14, R14
-	JZ         ask5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-
-ask5:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS.Z     256(AX), K1, Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next5
-
-done5:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, K1, 256(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row5
-	VZEROUPPER
-	RET
-
-row6:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS.Z 320(R9), K1, Z29
-	VMOVUPS   Z29, 320(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-	VPXORD    Z5, Z5, Z5
-
-next6:
-	CMPQ       R8, R10
-	JAE        done6
-	TESTQ      R14, R14
-	JZ         ask6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-
-ask6:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS.Z     320(AX), K1, Z29
-	VMULPS        320(R15), Z29, Z16
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next6
-
-done6:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, K1, 320(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row6
-	VZEROUPPER
-	RET
-
-row7:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS.Z 384(R9), K1, Z29
-	VMOVUPS   Z29, 384(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-	VPXORD    Z5, Z5, Z5
-	VPXORD    Z6, Z6, Z6
-
-next7:
-	CMPQ       R8, R10
-	JAE        done7
-	TESTQ      R14, R14
-	JZ         ask7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-
-ask7:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z16
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS.Z     384(AX), K1, Z29
-	VMULPS        384(R15), Z29, Z16
-	VMOVDQU32     384(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next7
-
-done7:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, K1, 384(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row7
-	VZEROUPPER
-	RET
-
-row8:
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(DX*8), R10
-	MOVQ      8(DI), R9
-	LEAQ      (R9)(R10*4), R10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
-	VMOVUPS   Z29, 448(R15)
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	VPXORD    Z3, Z3, Z3
-	VPXORD    Z4, Z4, Z4
-	VPXORD    Z5, Z5, Z5
-	VPXORD    Z6, Z6, Z6
-	VPXORD    Z7, Z7, Z7
-
-next8:
-	CMPQ       R8, R10
-	JAE        done8
-	TESTQ      R14, R14
-	JZ         ask8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-
-ask8:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z16
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z16
-	VMOVDQU32     384(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVUPS.Z     448(AX), K1, Z29
-	VMULPS        448(R15), Z29, Z16
-	VMOVDQU32     448(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next8
-
-done8:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, 128(CX)
-	VMOVUPS Z3, 192(CX)
-	VMOVUPS Z4, 256(CX)
-	VMOVUPS Z5, 320(CX)
-	VMOVUPS Z6, 384(CX)
-	VMOVUPS Z7, K1, 448(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row8
-	VZEROUPPER
-	RET
 
 // func dotHeads512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
@@ -13294,87 +14022,108 @@ TEXT ·dotHeads512(SB), NOSPLIT, $8-8
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	MOVQ         168(DI), R15
-	MOVQ         208(DI), R13
-	MOVQ         224(DI), R9
+	MOVQ         184(DI), R13
+	MOVQ         200(DI), R9
 	VMOVDQU32    (R9), Z23
-	CMPQ         232(DI), $0x00000021
-	JE           row1x1
-	CMPQ         232(DI), $0x00000022
-	JE           row1x2
-	CMPQ         232(DI), $0x00000023
-	JE           row1x3
-	CMPQ         232(DI), $0x00000024
-	JE           row1x4
-	CMPQ         232(DI), $0x00000025
-	JE           row1x5
-	CMPQ         232(DI), $0x00000026
-	JE           row1x6
-	CMPQ         232(DI), $0x00000027
-	JE           row1x7
-	CMPQ         232(DI), $0x00000028
-	JE           row1x8
-	CMPQ         232(DI), $0x00000029
-	JE           row1x9
-	CMPQ         232(DI), $0x0000002a
-	JE           row1x10
-	CMPQ         232(DI), $0x0000002b
-	JE           row1x11
-	CMPQ         232(DI), $0x0000002c
-	JE           row1x12
-	CMPQ         232(DI), $0x0000002d
-	JE           row1x13
-	CMPQ         232(DI), $0x0000002e
-	JE           row1x14
-	CMPQ         232(DI), $0x0000002f
-	JE           row1x15
-	CMPQ         232(DI), $0x00000030
-	JE           row1x16
-	CMPQ         232(DI), $0x00000041
-	JE           row2x1
-	CMPQ         232(DI), $0x00000042
-	JE           row2x2
-	CMPQ         232(DI), $0x00000043
-	JE           row2x3
-	CMPQ         232(DI), $0x00000044
-	JE           row2x4
-	CMPQ         232(DI), $0x00000045
-	JE           row2x5
-	CMPQ         232(DI), $0x00000046
-	JE           row2x6
-	CMPQ         232(DI), $0x00000047
-	JE           row2x7
-	CMPQ         232(DI), $0x00000048
-	JE           row2x8
-	CMPQ         232(DI), $0x00000081
-	JE           row4x1
-	CMPQ         232(DI), $0x00000082
-	JE           row4x2
-	CMPQ         232(DI), $0x00000083
-	JE           row4x3
-	CMPQ         232(DI), $0x00000084
-	JE           row4x4
-	CMPQ         232(DI), $0x00000101
-	JE           row8x1
-	CMPQ         232(DI), $0x00000102
-	JE           row8x2
-	CMPQ         232(DI), $0x00000201
-	JE           row16x1
+	MOVQ         248(DI), R9
+	KMOVW        R9, K5
+	MOVQ         256(DI), R9
+	KMOVW        R9, K6
+	CMPQ         208(DI), $0x00000081
+	JE           row1x1x1
+	CMPQ         208(DI), $0x00000082
+	JE           row1x2x1
+	CMPQ         208(DI), $0x00000083
+	JE           row1x3x1
+	CMPQ         208(DI), $0x00000084
+	JE           row1x4x1
+	CMPQ         208(DI), $0x00000085
+	JE           row1x5x1
+	CMPQ         208(DI), $0x00000086
+	JE           row1x6x1
+	CMPQ         208(DI), $0x00000087
+	JE           row1x7x1
+	CMPQ         208(DI), $0x00000088
+	JE           row1x8x1
+	CMPQ         208(DI), $0x00000089
+	JE           row1x9x1
+	CMPQ         208(DI), $0x0000008a
+	JE           row1x10x1
+	CMPQ         208(DI), $0x0000008b
+	JE           row1x11x1
+	CMPQ         208(DI), $0x0000008c
+	JE           row1x12x1
+	CMPQ         208(DI), $0x0000008d
+	JE           row1x13x1
+	CMPQ         208(DI), $0x0000008e
+	JE           row1x14x1
+	CMPQ         208(DI), $0x0000008f
+	JE           row1x15x1
+	CMPQ         208(DI), $0x00000090
+	JE           row1x16x1
+	CMPQ         208(DI), $0x00000121
+	JE           row2x1x2
+	CMPQ         208(DI), $0x00000101
+	JE           row2x1x1
+	CMPQ         208(DI), $0x00000102
+	JE           row2x2x1
+	CMPQ         208(DI), $0x00000103
+	JE           row2x3x1
+	CMPQ         208(DI), $0x00000104
+	JE           row2x4x1
+	CMPQ         208(DI), $0x00000105
+	JE           row2x5x1
+	CMPQ         208(DI), $0x00000106
+	JE           row2x6x1
+	CMPQ         208(DI), $0x00000107
+	JE           row2x7x1
+	CMPQ         208(DI), $0x00000108
+	JE           row2x8x1
+	CMPQ         208(DI), $0x00000221
+	JE           row4x1x2
+	CMPQ         208(DI), $0x00000261
+	JE           row4x1x4
+	CMPQ         208(DI), $0x00000201
+	JE           row4x1x1
+	CMPQ         208(DI), $0x00000202
+	JE           row4x2x1
+	CMPQ         208(DI), $0x00000203
+	JE           row4x3x1
+	CMPQ         208(DI), $0x00000204
+	JE           row4x4x1
+	CMPQ         208(DI), $0x00000421
+	JE           row8x1x2
+	CMPQ         208(DI), $0x00000461
+	JE           row8x1x4
+	CMPQ         208(DI), $0x00000401
+	JE           row8x1x1
+	CMPQ         208(DI), $0x00000402
+	JE           row8x2x1
+	CMPQ         208(DI), $0x00000821
+	JE           row16x1x2
+	CMPQ         208(DI), $0x00000861
+	JE           row16x1x4
+	CMPQ         208(DI), $0x00000801
+	JE           row16x1x1
 	RET
 
-row1x1:
+row1x1x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x1
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS.Z (R9), K1, Z29
+	JE        same1x1x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, (R15)
 
-same1x1:
+same1x1x1:
 	MOVQ       BX, AX
 	IMULQ      DX, AX
 	ADDQ       SI, AX
-	PREFETCHT0 (AX)(BX*8)
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	SUBQ       232(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     (R15), Z29, Z16
 	VMOVUPS    Z16, (R13)
@@ -13382,29 +14131,32 @@ same1x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish1
-	CMPQ       R13, 216(DI)
-	JB         row1x1
+	CMPQ       R13, 192(DI)
+	JB         row1x1x1
 	JMP        finish1
 
-row1x2:
+row1x2x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x2
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x2x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS.Z 64(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 64(R15)
 
-same1x2:
+same1x2x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13412,34 +14164,37 @@ same1x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x2
+	CMPQ        R13, 192(DI)
+	JB          row1x2x1
 	JMP         finish1
 
-row1x3:
+row1x3x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x3
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x3x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS.Z 128(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 128(AX), K1, Z29
 	VMOVUPS   Z29, 128(R15)
 
-same1x3:
+same1x3x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   128(AX), K1, Z29
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13447,39 +14202,42 @@ same1x3:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x3
+	CMPQ        R13, 192(DI)
+	JB          row1x3x1
 	JMP         finish1
 
-row1x4:
+row1x4x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x4
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x4x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 192(AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
 
-same1x4:
+same1x4x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 128(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   192(AX), K1, Z29
 	VFMADD231PS 192(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13487,36 +14245,38 @@ same1x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x4
+	CMPQ        R13, 192(DI)
+	JB          row1x4x1
 	JMP         finish1
 
-row1x5:
+row1x5x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x5
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x5x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS.Z 256(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 256(AX), K1, Z29
 	VMOVUPS   Z29, 256(R15)
 
-same1x5:
+same1x5x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13525,6 +14285,7 @@ same1x5:
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     192(AX), Z29
 	VFMADD231PS 192(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   256(AX), K1, Z29
 	VFMADD231PS 256(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13532,39 +14293,41 @@ same1x5:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x5
+	CMPQ        R13, 192(DI)
+	JB          row1x5x1
 	JMP         finish1
 
-row1x6:
+row1x6x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x6
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x6x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS.Z 320(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 320(AX), K1, Z29
 	VMOVUPS   Z29, 320(R15)
 
-same1x6:
+same1x6x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13575,6 +14338,7 @@ same1x6:
 	VFMADD231PS 192(R15), Z29, Z16
 	VMOVUPS     256(AX), Z29
 	VFMADD231PS 256(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   320(AX), K1, Z29
 	VFMADD231PS 320(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13582,42 +14346,44 @@ same1x6:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x6
+	CMPQ        R13, 192(DI)
+	JB          row1x6x1
 	JMP         finish1
 
-row1x7:
+row1x7x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x7
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x7x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS.Z 384(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 384(AX), K1, Z29
 	VMOVUPS   Z29, 384(R15)
 
-same1x7:
+same1x7x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13630,6 +14396,7 @@ same1x7:
 	VFMADD231PS 256(R15), Z29, Z16
 	VMOVUPS     320(AX), Z29
 	VFMADD231PS 320(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   384(AX), K1, Z29
 	VFMADD231PS 384(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13637,45 +14404,47 @@ same1x7:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x7
+	CMPQ        R13, 192(DI)
+	JB          row1x7x1
 	JMP         finish1
 
-row1x8:
+row1x8x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x8
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x8x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 448(AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
-same1x8:
+same1x8x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13690,6 +14459,7 @@ same1x8:
 	VFMADD231PS 320(R15), Z29, Z16
 	VMOVUPS     384(AX), Z29
 	VFMADD231PS 384(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   448(AX), K1, Z29
 	VFMADD231PS 448(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13697,48 +14467,50 @@ same1x8:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x8
+	CMPQ        R13, 192(DI)
+	JB          row1x8x1
 	JMP         finish1
 
-row1x9:
+row1x9x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x9
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x9x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS.Z 512(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 512(AX), K1, Z29
 	VMOVUPS   Z29, 512(R15)
 
-same1x9:
+same1x9x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13755,6 +14527,7 @@ same1x9:
 	VFMADD231PS 384(R15), Z29, Z16
 	VMOVUPS     448(AX), Z29
 	VFMADD231PS 448(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   512(AX), K1, Z29
 	VFMADD231PS 512(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13762,51 +14535,53 @@ same1x9:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x9
+	CMPQ        R13, 192(DI)
+	JB          row1x9x1
 	JMP         finish1
 
-row1x10:
+row1x10x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x10
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x10x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS.Z 576(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 576(AX), K1, Z29
 	VMOVUPS   Z29, 576(R15)
 
-same1x10:
+same1x10x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13825,6 +14600,7 @@ same1x10:
 	VFMADD231PS 448(R15), Z29, Z16
 	VMOVUPS     512(AX), Z29
 	VFMADD231PS 512(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   576(AX), K1, Z29
 	VFMADD231PS 576(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13832,54 +14608,56 @@ same1x10:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x10
+	CMPQ        R13, 192(DI)
+	JB          row1x10x1
 	JMP         finish1
 
-row1x11:
+row1x11x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x11
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x11x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   576(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS.Z 640(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 640(AX), K1, Z29
 	VMOVUPS   Z29, 640(R15)
 
-same1x11:
+same1x11x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13900,6 +14678,7 @@ same1x11:
 	VFMADD231PS 512(R15), Z29, Z16
 	VMOVUPS     576(AX), Z29
 	VFMADD231PS 576(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   640(AX), K1, Z29
 	VFMADD231PS 640(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13907,57 +14686,59 @@ same1x11:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x11
+	CMPQ        R13, 192(DI)
+	JB          row1x11x1
 	JMP         finish1
 
-row1x12:
+row1x12x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x12
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x12x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   576(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   640(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS.Z 704(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 704(AX), K1, Z29
 	VMOVUPS   Z29, 704(R15)
 
-same1x12:
+same1x12x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
+	PREFETCHT0  704(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -13980,6 +14761,7 @@ same1x12:
 	VFMADD231PS 576(R15), Z29, Z16
 	VMOVUPS     640(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   704(AX), K1, Z29
 	VFMADD231PS 704(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -13987,60 +14769,62 @@ same1x12:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x12
+	CMPQ        R13, 192(DI)
+	JB          row1x12x1
 	JMP         finish1
 
-row1x13:
+row1x13x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x13
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x13x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   576(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   640(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   704(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS.Z 768(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 768(AX), K1, Z29
 	VMOVUPS   Z29, 768(R15)
 
-same1x13:
+same1x13x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
+	PREFETCHT0  704(R9)
+	PREFETCHT0  768(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14065,6 +14849,7 @@ same1x13:
 	VFMADD231PS 640(R15), Z29, Z16
 	VMOVUPS     704(AX), Z29
 	VFMADD231PS 704(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   768(AX), K1, Z29
 	VFMADD231PS 768(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14072,63 +14857,65 @@ same1x13:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x13
+	CMPQ        R13, 192(DI)
+	JB          row1x13x1
 	JMP         finish1
 
-row1x14:
+row1x14x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x14
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x14x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   576(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   640(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   704(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
+	VMOVUPS   768(AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	VMOVUPS.Z 832(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 832(AX), K1, Z29
 	VMOVUPS   Z29, 832(R15)
 
-same1x14:
+same1x14x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
-	PREFETCHT0  832(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
+	PREFETCHT0  704(R9)
+	PREFETCHT0  768(R9)
+	PREFETCHT0  832(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14155,6 +14942,7 @@ same1x14:
 	VFMADD231PS 704(R15), Z29, Z16
 	VMOVUPS     768(AX), Z29
 	VFMADD231PS 768(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   832(AX), K1, Z29
 	VFMADD231PS 832(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14162,66 +14950,68 @@ same1x14:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x14
+	CMPQ        R13, 192(DI)
+	JB          row1x14x1
 	JMP         finish1
 
-row1x15:
+row1x15x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x15
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x15x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   576(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   640(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   704(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
+	VMOVUPS   768(AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
+	VMOVUPS   832(AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	VMOVUPS.Z 896(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 896(AX), K1, Z29
 	VMOVUPS   Z29, 896(R15)
 
-same1x15:
+same1x15x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
-	PREFETCHT0  832(AX)(BX*8)
-	PREFETCHT0  896(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
+	PREFETCHT0  704(R9)
+	PREFETCHT0  768(R9)
+	PREFETCHT0  832(R9)
+	PREFETCHT0  896(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14250,6 +15040,7 @@ same1x15:
 	VFMADD231PS 768(R15), Z29, Z16
 	VMOVUPS     832(AX), Z29
 	VFMADD231PS 832(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   896(AX), K1, Z29
 	VFMADD231PS 896(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14257,69 +15048,71 @@ same1x15:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x15
+	CMPQ        R13, 192(DI)
+	JB          row1x15x1
 	JMP         finish1
 
-row1x16:
+row1x16x1:
 	CMPQ      152(DI), $0x00
-	JE        same1x16
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same1x16x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   576(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   640(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   704(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
+	VMOVUPS   768(AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
+	VMOVUPS   832(AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
+	VMOVUPS   896(AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 960(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
-same1x16:
+same1x16x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
-	PREFETCHT0  832(AX)(BX*8)
-	PREFETCHT0  896(AX)(BX*8)
-	PREFETCHT0  960(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
+	PREFETCHT0  704(R9)
+	PREFETCHT0  768(R9)
+	PREFETCHT0  832(R9)
+	PREFETCHT0  896(R9)
+	PREFETCHT0  960(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14350,6 +15143,7 @@ same1x16:
 	VFMADD231PS 832(R15), Z29, Z16
 	VMOVUPS     896(AX), Z29
 	VFMADD231PS 896(R15), Z29, Z16
+	SUBQ        232(DI), AX
 	VMOVUPS.Z   960(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14357,30 +15151,64 @@ same1x16:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x16
+	CMPQ        R13, 192(DI)
+	JB          row1x16x1
 	JMP         finish1
 
-row2x1:
+row2x1x2:
 	CMPQ      152(DI), $0x00
-	JE        same2x1
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x1x2
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS.Z 64(R9), K1, Z29
-	VMOVUPS   Z29, 64(R15)
 
-same2x1:
+same2x1x2:
 	MOVQ       BX, AX
 	IMULQ      DX, AX
 	ADDQ       SI, AX
-	PREFETCHT0 (AX)(BX*8)
-	PREFETCHT0 64(AX)(BX*8)
-	VMOVUPS    (AX), Z29
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     (R15), Z29, Z16
-	VMOVUPS.Z  64(AX), K1, Z29
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        finish2
+	CMPQ       R13, 192(DI)
+	JB         row2x1x2
+	JMP        finish2
+
+row2x1x1:
+	CMPQ      152(DI), $0x00
+	JE        same2x1x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, (R15)
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 64(R15)
+
+same2x1x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     64(R15), Z29, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
 	VSHUFF32X4 $0xee, Z17, Z16, Z26
@@ -14390,40 +15218,46 @@ same2x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish2
-	CMPQ       R13, 216(DI)
-	JB         row2x1
+	CMPQ       R13, 192(DI)
+	JB         row2x1x1
 	JMP        finish2
 
-row2x2:
+row2x2x1:
 	CMPQ      152(DI), $0x00
-	JE        same2x2
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x2x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
 
-same2x2:
+same2x2x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
-	VFMADD231PS 64(R15), Z29, Z16
-	VMOVUPS     128(AX), Z29
+	VFMADD231PS 64(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      128(R15), Z29, Z17
-	VMOVUPS.Z   192(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 192(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -14433,50 +15267,56 @@ same2x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x2
+	CMPQ        R13, 192(DI)
+	JB          row2x2x1
 	JMP         finish2
 
-row2x3:
+row2x3x1:
 	CMPQ      152(DI), $0x00
-	JE        same2x3
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x3x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS.Z 320(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 128(AX), K1, Z29
 	VMOVUPS   Z29, 320(R15)
 
-same2x3:
+same2x3x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     128(AX), Z29
-	VFMADD231PS 128(R15), Z29, Z16
-	VMOVUPS     192(AX), Z29
+	VFMADD231PS 128(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      192(R15), Z29, Z17
-	VMOVUPS     256(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 256(R15), Z29, Z17
-	VMOVUPS.Z   320(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   128(AX), K1, Z29
 	VFMADD231PS 320(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -14486,45 +15326,49 @@ same2x3:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x3
+	CMPQ        R13, 192(DI)
+	JB          row2x3x1
 	JMP         finish2
 
-row2x4:
+row2x4x1:
 	CMPQ      152(DI), $0x00
-	JE        same2x4
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x4x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 192(AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
-same2x4:
+same2x4x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14532,14 +15376,16 @@ same2x4:
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     192(AX), Z29
-	VFMADD231PS 192(R15), Z29, Z16
-	VMOVUPS     256(AX), Z29
+	VFMADD231PS 192(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
-	VMOVUPS     320(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 320(R15), Z29, Z17
-	VMOVUPS     384(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 384(R15), Z29, Z17
-	VMOVUPS.Z   448(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   192(AX), K1, Z29
 	VFMADD231PS 448(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -14549,51 +15395,55 @@ same2x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x4
+	CMPQ        R13, 192(DI)
+	JB          row2x4x1
 	JMP         finish2
 
-row2x5:
+row2x5x1:
 	CMPQ      152(DI), $0x00
-	JE        same2x5
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x5x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS.Z 576(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 256(AX), K1, Z29
 	VMOVUPS   Z29, 576(R15)
 
-same2x5:
+same2x5x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14603,16 +15453,18 @@ same2x5:
 	VMOVUPS     192(AX), Z29
 	VFMADD231PS 192(R15), Z29, Z16
 	VMOVUPS     256(AX), Z29
-	VFMADD231PS 256(R15), Z29, Z16
-	VMOVUPS     320(AX), Z29
+	VFMADD231PS 256(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      320(R15), Z29, Z17
-	VMOVUPS     384(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 384(R15), Z29, Z17
-	VMOVUPS     448(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 448(R15), Z29, Z17
-	VMOVUPS     512(AX), Z29
+	VMOVUPS     192(AX), Z29
 	VFMADD231PS 512(R15), Z29, Z17
-	VMOVUPS.Z   576(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   256(AX), K1, Z29
 	VFMADD231PS 576(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -14622,57 +15474,61 @@ same2x5:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x5
+	CMPQ        R13, 192(DI)
+	JB          row2x5x1
 	JMP         finish2
 
-row2x6:
+row2x6x1:
 	CMPQ      152(DI), $0x00
-	JE        same2x6
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x6x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS.Z 704(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 320(AX), K1, Z29
 	VMOVUPS   Z29, 704(R15)
 
-same2x6:
+same2x6x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14684,18 +15540,20 @@ same2x6:
 	VMOVUPS     256(AX), Z29
 	VFMADD231PS 256(R15), Z29, Z16
 	VMOVUPS     320(AX), Z29
-	VFMADD231PS 320(R15), Z29, Z16
-	VMOVUPS     384(AX), Z29
+	VFMADD231PS 320(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z17
-	VMOVUPS     448(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 448(R15), Z29, Z17
-	VMOVUPS     512(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 512(R15), Z29, Z17
-	VMOVUPS     576(AX), Z29
+	VMOVUPS     192(AX), Z29
 	VFMADD231PS 576(R15), Z29, Z17
-	VMOVUPS     640(AX), Z29
+	VMOVUPS     256(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z17
-	VMOVUPS.Z   704(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   320(AX), K1, Z29
 	VFMADD231PS 704(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -14705,63 +15563,67 @@ same2x6:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x6
+	CMPQ        R13, 192(DI)
+	JB          row2x6x1
 	JMP         finish2
 
-row2x7:
+row2x7x1:
 	CMPQ      152(DI), $0x00
-	JE        same2x7
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x7x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	VMOVUPS.Z 832(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 384(AX), K1, Z29
 	VMOVUPS   Z29, 832(R15)
 
-same2x7:
+same2x7x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
-	PREFETCHT0  832(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14775,20 +15637,22 @@ same2x7:
 	VMOVUPS     320(AX), Z29
 	VFMADD231PS 320(R15), Z29, Z16
 	VMOVUPS     384(AX), Z29
-	VFMADD231PS 384(R15), Z29, Z16
-	VMOVUPS     448(AX), Z29
+	VFMADD231PS 384(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      448(R15), Z29, Z17
-	VMOVUPS     512(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 512(R15), Z29, Z17
-	VMOVUPS     576(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 576(R15), Z29, Z17
-	VMOVUPS     640(AX), Z29
+	VMOVUPS     192(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z17
-	VMOVUPS     704(AX), Z29
+	VMOVUPS     256(AX), Z29
 	VFMADD231PS 704(R15), Z29, Z17
-	VMOVUPS     768(AX), Z29
+	VMOVUPS     320(AX), Z29
 	VFMADD231PS 768(R15), Z29, Z17
-	VMOVUPS.Z   832(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   384(AX), K1, Z29
 	VFMADD231PS 832(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -14798,69 +15662,73 @@ same2x7:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x7
+	CMPQ        R13, 192(DI)
+	JB          row2x7x1
 	JMP         finish2
 
-row2x8:
+row2x8x1:
 	CMPQ      152(DI), $0x00
-	JE        same2x8
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same2x8x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
+	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
+	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
+	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 448(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
-same2x8:
+same2x8x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
-	PREFETCHT0  832(AX)(BX*8)
-	PREFETCHT0  896(AX)(BX*8)
-	PREFETCHT0  960(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -14876,22 +15744,24 @@ same2x8:
 	VMOVUPS     384(AX), Z29
 	VFMADD231PS 384(R15), Z29, Z16
 	VMOVUPS     448(AX), Z29
-	VFMADD231PS 448(R15), Z29, Z16
-	VMOVUPS     512(AX), Z29
+	VFMADD231PS 448(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      512(R15), Z29, Z17
-	VMOVUPS     576(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 576(R15), Z29, Z17
-	VMOVUPS     640(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z17
-	VMOVUPS     704(AX), Z29
+	VMOVUPS     192(AX), Z29
 	VFMADD231PS 704(R15), Z29, Z17
-	VMOVUPS     768(AX), Z29
+	VMOVUPS     256(AX), Z29
 	VFMADD231PS 768(R15), Z29, Z17
-	VMOVUPS     832(AX), Z29
+	VMOVUPS     320(AX), Z29
 	VFMADD231PS 832(R15), Z29, Z17
-	VMOVUPS     896(AX), Z29
+	VMOVUPS     384(AX), Z29
 	VFMADD231PS 896(R15), Z29, Z17
-	VMOVUPS.Z   960(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   448(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -14901,43 +15771,122 @@ same2x8:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x8
+	CMPQ        R13, 192(DI)
+	JB          row2x8x1
 	JMP         finish2
 
-row4x1:
+row4x1x2:
 	CMPQ      152(DI), $0x00
-	JE        same4x1
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same4x1x2
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
-	VMOVUPS   Z29, 192(R15)
 
-same4x1:
+same4x1x2:
 	MOVQ       BX, AX
 	IMULQ      DX, AX
 	ADDQ       SI, AX
-	PREFETCHT0 (AX)(BX*8)
-	PREFETCHT0 64(AX)(BX*8)
-	PREFETCHT0 128(AX)(BX*8)
-	PREFETCHT0 192(AX)(BX*8)
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMULPS     (R15), Z29, Z16
-	VMOVUPS    64(AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     64(R15), Z29, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        finish4
+	CMPQ       R13, 192(DI)
+	JB         row4x1x2
+	JMP        finish4
+
+row4x1x4:
+	CMPQ      152(DI), $0x00
+	JE        same4x1x4
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, (R15)
+
+same4x1x4:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     (R15), Z29, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        finish4
+	CMPQ       R13, 192(DI)
+	JB         row4x1x4
+	JMP        finish4
+
+row4x1x1:
+	CMPQ      152(DI), $0x00
+	JE        same4x1x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, (R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 64(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 128(R15)
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 192(R15)
+
+same4x1x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
 	VSHUFF32X4 $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z29
-	VMULPS     128(R15), Z29, Z17
-	VMOVUPS.Z  192(AX), K1, Z29
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   128(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     192(R15), Z29, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
@@ -14950,63 +15899,75 @@ same4x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish4
-	CMPQ       R13, 216(DI)
-	JB         row4x1
+	CMPQ       R13, 192(DI)
+	JB         row4x1x1
 	JMP        finish4
 
-row4x2:
+row4x2x1:
 	CMPQ      152(DI), $0x00
-	JE        same4x2
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same4x2x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
-same4x2:
+same4x2x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
-	VFMADD231PS 64(R15), Z29, Z16
-	VMOVUPS     128(AX), Z29
+	VFMADD231PS 64(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      128(R15), Z29, Z17
-	VMOVUPS     192(AX), Z29
-	VFMADD231PS 192(R15), Z29, Z17
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 192(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     256(AX), Z29
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
-	VMOVUPS     320(AX), Z29
-	VFMADD231PS 320(R15), Z29, Z17
-	VMOVUPS     384(AX), Z29
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 320(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z18
-	VMOVUPS.Z   448(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 448(R15), Z29, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
@@ -15019,83 +15980,95 @@ same4x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 216(DI)
-	JB          row4x2
+	CMPQ        R13, 192(DI)
+	JB          row4x2x1
 	JMP         finish4
 
-row4x3:
+row4x3x1:
 	CMPQ      152(DI), $0x00
-	JE        same4x3
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same4x3x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS.Z 704(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 128(AX), K1, Z29
 	VMOVUPS   Z29, 704(R15)
 
-same4x3:
+same4x3x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     128(AX), Z29
-	VFMADD231PS 128(R15), Z29, Z16
-	VMOVUPS     192(AX), Z29
+	VFMADD231PS 128(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      192(R15), Z29, Z17
-	VMOVUPS     256(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 256(R15), Z29, Z17
-	VMOVUPS     320(AX), Z29
-	VFMADD231PS 320(R15), Z29, Z17
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 320(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     384(AX), Z29
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z17
-	VMOVUPS     448(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 448(R15), Z29, Z17
-	VMOVUPS     512(AX), Z29
-	VFMADD231PS 512(R15), Z29, Z17
-	VMOVUPS     576(AX), Z29
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 512(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      576(R15), Z29, Z18
-	VMOVUPS     640(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z18
-	VMOVUPS.Z   704(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   128(AX), K1, Z29
 	VFMADD231PS 704(R15), Z29, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
@@ -15108,69 +16081,77 @@ same4x3:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 216(DI)
-	JB          row4x3
+	CMPQ        R13, 192(DI)
+	JB          row4x3x1
 	JMP         finish4
 
-row4x4:
+row4x4x1:
 	CMPQ      152(DI), $0x00
-	JE        same4x4
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same4x4x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
+	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 192(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
-same4x4:
+same4x4x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
-	PREFETCHT0  832(AX)(BX*8)
-	PREFETCHT0  896(AX)(BX*8)
-	PREFETCHT0  960(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
@@ -15178,33 +16159,37 @@ same4x4:
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     192(AX), Z29
-	VFMADD231PS 192(R15), Z29, Z16
-	VMOVUPS     256(AX), Z29
+	VFMADD231PS 192(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
-	VMOVUPS     320(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 320(R15), Z29, Z17
-	VMOVUPS     384(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 384(R15), Z29, Z17
-	VMOVUPS     448(AX), Z29
-	VFMADD231PS 448(R15), Z29, Z17
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 448(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     512(AX), Z29
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      512(R15), Z29, Z17
-	VMOVUPS     576(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 576(R15), Z29, Z17
-	VMOVUPS     640(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z17
-	VMOVUPS     704(AX), Z29
-	VFMADD231PS 704(R15), Z29, Z17
-	VMOVUPS     768(AX), Z29
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 704(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      768(R15), Z29, Z18
-	VMOVUPS     832(AX), Z29
+	VMOVUPS     64(AX), Z29
 	VFMADD231PS 832(R15), Z29, Z18
-	VMOVUPS     896(AX), Z29
+	VMOVUPS     128(AX), Z29
 	VFMADD231PS 896(R15), Z29, Z18
-	VMOVUPS.Z   960(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   192(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
@@ -15217,72 +16202,196 @@ same4x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 216(DI)
-	JB          row4x4
+	CMPQ        R13, 192(DI)
+	JB          row4x4x1
 	JMP         finish4
 
-row8x1:
+row8x1x2:
 	CMPQ      152(DI), $0x00
-	JE        same8x1
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same8x1x2
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
-	VMOVUPS   Z29, 448(R15)
 
-same8x1:
+same8x1x2:
 	MOVQ       BX, AX
 	IMULQ      DX, AX
 	ADDQ       SI, AX
-	PREFETCHT0 (AX)(BX*8)
-	PREFETCHT0 64(AX)(BX*8)
-	PREFETCHT0 128(AX)(BX*8)
-	PREFETCHT0 192(AX)(BX*8)
-	PREFETCHT0 256(AX)(BX*8)
-	PREFETCHT0 320(AX)(BX*8)
-	PREFETCHT0 384(AX)(BX*8)
-	PREFETCHT0 448(AX)(BX*8)
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMULPS     (R15), Z29, Z16
-	VMOVUPS    64(AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   64(R15), Z29, K5, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   128(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     192(R15), Z29, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        finish8
+	CMPQ       R13, 192(DI)
+	JB         row8x1x2
+	JMP        finish8
+
+row8x1x4:
+	CMPQ      152(DI), $0x00
+	JE        same8x1x4
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, (R15)
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 64(R15)
+
+same8x1x4:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     64(R15), Z29, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        finish8
+	CMPQ       R13, 192(DI)
+	JB         row8x1x4
+	JMP        finish8
+
+row8x1x1:
+	CMPQ      152(DI), $0x00
+	JE        same8x1x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, (R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 64(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 128(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 192(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 256(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 320(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 384(R15)
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 448(R15)
+
+same8x1x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
 	VSHUFF32X4 $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z29
-	VMULPS     128(R15), Z29, Z17
-	VMOVUPS    192(AX), Z29
-	VMULPS     192(R15), Z29, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   128(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   192(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
 	VSHUFF32X4 $0x88, Z17, Z16, Z25
 	VSHUFF32X4 $0xdd, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z29
-	VMULPS     256(R15), Z29, Z17
-	VMOVUPS    320(AX), Z29
-	VMULPS     320(R15), Z29, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   256(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   320(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z29
-	VMULPS     384(R15), Z29, Z18
-	VMOVUPS.Z  448(AX), K1, Z29
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   384(R15), Z29, K5, Z18
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     448(R15), Z29, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
 	VSHUFF32X4 $0xee, Z19, Z18, Z26
@@ -15298,112 +16407,136 @@ same8x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish8
-	CMPQ       R13, 216(DI)
-	JB         row8x1
+	CMPQ       R13, 192(DI)
+	JB         row8x1x1
 	JMP        finish8
 
-row8x2:
+row8x2x1:
 	CMPQ      152(DI), $0x00
-	JE        same8x2
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same8x2x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
+	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
+	SUBQ      232(DI), AX
+	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
-same8x2:
+same8x2x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
-	PREFETCHT0  512(AX)(BX*8)
-	PREFETCHT0  576(AX)(BX*8)
-	PREFETCHT0  640(AX)(BX*8)
-	PREFETCHT0  704(AX)(BX*8)
-	PREFETCHT0  768(AX)(BX*8)
-	PREFETCHT0  832(AX)(BX*8)
-	PREFETCHT0  896(AX)(BX*8)
-	PREFETCHT0  960(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
-	VFMADD231PS 64(R15), Z29, Z16
-	VMOVUPS     128(AX), Z29
+	VFMADD231PS 64(R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      128(R15), Z29, Z17
-	VMOVUPS     192(AX), Z29
-	VFMADD231PS 192(R15), Z29, Z17
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 192(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     256(AX), Z29
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
-	VMOVUPS     320(AX), Z29
-	VFMADD231PS 320(R15), Z29, Z17
-	VMOVUPS     384(AX), Z29
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 320(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z18
-	VMOVUPS     448(AX), Z29
-	VFMADD231PS 448(R15), Z29, Z18
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 448(R15), Z29, K5, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     512(AX), Z29
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      512(R15), Z29, Z17
-	VMOVUPS     576(AX), Z29
-	VFMADD231PS 576(R15), Z29, Z17
-	VMOVUPS     640(AX), Z29
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 576(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      640(R15), Z29, Z18
-	VMOVUPS     704(AX), Z29
-	VFMADD231PS 704(R15), Z29, Z18
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 704(R15), Z29, K5, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     768(AX), Z29
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      768(R15), Z29, Z18
-	VMOVUPS     832(AX), Z29
-	VFMADD231PS 832(R15), Z29, Z18
-	VMOVUPS     896(AX), Z29
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 832(R15), Z29, K5, Z18
+	ADDQ        216(DI), AX
+	VMOVUPS     (AX), Z29
 	VMULPS      896(R15), Z29, Z19
-	VMOVUPS.Z   960(AX), K1, Z29
+	SUBQ        232(DI), AX
+	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
@@ -15419,97 +16552,302 @@ same8x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish8
-	CMPQ        R13, 216(DI)
-	JB          row8x2
+	CMPQ        R13, 192(DI)
+	JB          row8x2x1
 	JMP         finish8
 
-row16x1:
+row16x1x2:
 	CMPQ      152(DI), $0x00
-	JE        same16x1
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
+	JE        same16x1x2
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS   896(R9), Z29
-	VMOVUPS   Z29, 896(R15)
-	VMOVUPS.Z 960(R9), K1, Z29
-	VMOVUPS   Z29, 960(R15)
 
-same16x1:
+same16x1x2:
 	MOVQ       BX, AX
 	IMULQ      DX, AX
 	ADDQ       SI, AX
-	PREFETCHT0 (AX)(BX*8)
-	PREFETCHT0 64(AX)(BX*8)
-	PREFETCHT0 128(AX)(BX*8)
-	PREFETCHT0 192(AX)(BX*8)
-	PREFETCHT0 256(AX)(BX*8)
-	PREFETCHT0 320(AX)(BX*8)
-	PREFETCHT0 384(AX)(BX*8)
-	PREFETCHT0 448(AX)(BX*8)
-	PREFETCHT0 512(AX)(BX*8)
-	PREFETCHT0 576(AX)(BX*8)
-	PREFETCHT0 640(AX)(BX*8)
-	PREFETCHT0 704(AX)(BX*8)
-	PREFETCHT0 768(AX)(BX*8)
-	PREFETCHT0 832(AX)(BX*8)
-	PREFETCHT0 896(AX)(BX*8)
-	PREFETCHT0 960(AX)(BX*8)
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMULPS     (R15), Z29, Z16
-	VMOVUPS    64(AX), Z29
-	VMULPS     64(R15), Z29, Z17
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   64(R15), Z29, K5, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   128(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   192(R15), Z29, K5, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   256(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   320(R15), Z29, K5, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   384(R15), Z29, K5, Z18
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     448(R15), Z29, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        finish16
+	CMPQ       R13, 192(DI)
+	JB         row16x1x2
+	JMP        finish16
+
+row16x1x4:
+	CMPQ      152(DI), $0x00
+	JE        same16x1x4
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, (R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 64(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 128(R15)
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 192(R15)
+
+same16x1x4:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   64(R15), Z29, K5, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   128(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     192(R15), Z29, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        finish16
+	CMPQ       R13, 192(DI)
+	JB         row16x1x4
+	JMP        finish16
+
+row16x1x1:
+	CMPQ      152(DI), $0x00
+	JE        same16x1x1
+	MOVQ      160(DI), AX
+	IMULQ     DX, AX
+	ADDQ      152(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, (R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 64(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 128(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 192(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 256(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 320(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 384(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 448(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 512(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 576(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 640(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 704(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 768(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 832(R15)
+	ADDQ      216(DI), AX
+	VMOVUPS   (AX), Z29
+	VMOVUPS   Z29, 896(R15)
+	ADDQ      216(DI), AX
+	SUBQ      232(DI), AX
+	VMOVUPS.Z (AX), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+
+same16x1x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	LEAQ       (AX)(BX*8), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       216(DI), R9
+	PREFETCHT0 (R9)
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   (R15), Z29, K5, Z16
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
 	VSHUFF32X4 $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z29
-	VMULPS     128(R15), Z29, Z17
-	VMOVUPS    192(AX), Z29
-	VMULPS     192(R15), Z29, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   128(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   192(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
 	VSHUFF32X4 $0x88, Z17, Z16, Z25
 	VSHUFF32X4 $0xdd, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z29
-	VMULPS     256(R15), Z29, Z17
-	VMOVUPS    320(AX), Z29
-	VMULPS     320(R15), Z29, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   256(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   320(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z29
-	VMULPS     384(R15), Z29, Z18
-	VMOVUPS    448(AX), Z29
-	VMULPS     448(R15), Z29, Z19
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   384(R15), Z29, K5, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   448(R15), Z29, K5, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
 	VSHUFF32X4 $0xee, Z19, Z18, Z26
 	VADDPS     Z26, Z25, Z18
@@ -15519,33 +16857,42 @@ same16x1:
 	VSHUFPS    $0x44, Z17, Z16, Z25
 	VSHUFPS    $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	VMOVUPS    512(AX), Z29
-	VMULPS     512(R15), Z29, Z17
-	VMOVUPS    576(AX), Z29
-	VMULPS     576(R15), Z29, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   512(R15), Z29, K5, Z17
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   576(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	VMOVUPS    640(AX), Z29
-	VMULPS     640(R15), Z29, Z18
-	VMOVUPS    704(AX), Z29
-	VMULPS     704(R15), Z29, Z19
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   640(R15), Z29, K5, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   704(R15), Z29, K5, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
 	VSHUFF32X4 $0xee, Z19, Z18, Z26
 	VADDPS     Z26, Z25, Z18
 	VSHUFF32X4 $0x88, Z18, Z17, Z25
 	VSHUFF32X4 $0xdd, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	VMOVUPS    768(AX), Z29
-	VMULPS     768(R15), Z29, Z18
-	VMOVUPS    832(AX), Z29
-	VMULPS     832(R15), Z29, Z19
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   768(R15), Z29, K5, Z18
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   832(R15), Z29, K5, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
 	VSHUFF32X4 $0xee, Z19, Z18, Z26
 	VADDPS     Z26, Z25, Z18
-	VMOVUPS    896(AX), Z29
-	VMULPS     896(R15), Z29, Z19
-	VMOVUPS.Z  960(AX), K1, Z29
+	ADDQ       216(DI), AX
+	VMOVUPS    (AX), Z29
+	VMULPS.Z   896(R15), Z29, K5, Z19
+	ADDQ       216(DI), AX
+	SUBQ       232(DI), AX
+	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     960(R15), Z29, Z20
 	VSHUFF32X4 $0x44, Z20, Z19, Z25
 	VSHUFF32X4 $0xee, Z20, Z19, Z26
@@ -15564,19 +16911,19 @@ same16x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish16
-	CMPQ       R13, 216(DI)
-	JB         row16x1
+	CMPQ       R13, 192(DI)
+	JB         row16x1x1
 	JMP        finish16
 
 finish1:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x04, CX
 
-fold1x1:
+fold1x1x1:
 	MOVQ       R13, R9
 	SUBQ       AX, R9
-	JBE        finished1x1
+	JBE        finished1x1x1
 	SHRQ       $0x06, R9
 	MOVL       $0x00000010, R15
 	CMPQ       R9, R15
@@ -15649,70 +16996,70 @@ fold1x1:
 	VPERMPS    Z16, Z30, Z16
 	MOVQ       176(DI), R15
 	CMPQ       R12, $0x04
-	JNE        apart1x1
+	JNE        apart1x1x1
 	VMOVUPS    Z16, K2, (R15)
-	JMP        put1x1
+	JMP        put1x1x1
 
-apart1x1:
+apart1x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put1x1:
+put1x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000400, AX
-	JMP  fold1x1
+	JMP  fold1x1x1
 
-finished1x1:
-	MOVQ 208(DI), R13
+finished1x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end1x1
-	CMPQ 232(DI), $0x00000021
-	JE   row1x1
-	CMPQ 232(DI), $0x00000022
-	JE   row1x2
-	CMPQ 232(DI), $0x00000023
-	JE   row1x3
-	CMPQ 232(DI), $0x00000024
-	JE   row1x4
-	CMPQ 232(DI), $0x00000025
-	JE   row1x5
-	CMPQ 232(DI), $0x00000026
-	JE   row1x6
-	CMPQ 232(DI), $0x00000027
-	JE   row1x7
-	CMPQ 232(DI), $0x00000028
-	JE   row1x8
-	CMPQ 232(DI), $0x00000029
-	JE   row1x9
-	CMPQ 232(DI), $0x0000002a
-	JE   row1x10
-	CMPQ 232(DI), $0x0000002b
-	JE   row1x11
-	CMPQ 232(DI), $0x0000002c
-	JE   row1x12
-	CMPQ 232(DI), $0x0000002d
-	JE   row1x13
-	CMPQ 232(DI), $0x0000002e
-	JE   row1x14
-	CMPQ 232(DI), $0x0000002f
-	JE   row1x15
-	CMPQ 232(DI), $0x00000030
-	JE   row1x16
+	JAE  end1x1x1
+	CMPQ 208(DI), $0x00000081
+	JE   row1x1x1
+	CMPQ 208(DI), $0x00000082
+	JE   row1x2x1
+	CMPQ 208(DI), $0x00000083
+	JE   row1x3x1
+	CMPQ 208(DI), $0x00000084
+	JE   row1x4x1
+	CMPQ 208(DI), $0x00000085
+	JE   row1x5x1
+	CMPQ 208(DI), $0x00000086
+	JE   row1x6x1
+	CMPQ 208(DI), $0x00000087
+	JE   row1x7x1
+	CMPQ 208(DI), $0x00000088
+	JE   row1x8x1
+	CMPQ 208(DI), $0x00000089
+	JE   row1x9x1
+	CMPQ 208(DI), $0x0000008a
+	JE   row1x10x1
+	CMPQ 208(DI), $0x0000008b
+	JE   row1x11x1
+	CMPQ 208(DI), $0x0000008c
+	JE   row1x12x1
+	CMPQ 208(DI), $0x0000008d
+	JE   row1x13x1
+	CMPQ 208(DI), $0x0000008e
+	JE   row1x14x1
+	CMPQ 208(DI), $0x0000008f
+	JE   row1x15x1
+	CMPQ 208(DI), $0x00000090
+	JE   row1x16x1
 
-end1x1:
+end1x1x1:
 	VZEROUPPER
 	RET
 
 finish2:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x03, CX
 
-fold2x1:
+fold2x1x1:
 	MOVQ       R13, R9
 	SUBQ       AX, R9
-	JBE        finished2x1
+	JBE        finished2x1x1
 	SHRQ       $0x05, R9
 	MOVL       $0x00000010, R15
 	CMPQ       R9, R15
@@ -15753,54 +17100,56 @@ fold2x1:
 	VPERMPS    Z16, Z30, Z16
 	MOVQ       176(DI), R15
 	CMPQ       R12, $0x08
-	JNE        apart2x1
+	JNE        apart2x1x1
 	VMOVUPS    Z16, K2, (R15)
-	JMP        put2x1
+	JMP        put2x1x1
 
-apart2x1:
+apart2x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put2x1:
+put2x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000200, AX
-	JMP  fold2x1
+	JMP  fold2x1x1
 
-finished2x1:
-	MOVQ 208(DI), R13
+finished2x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end2x1
-	CMPQ 232(DI), $0x00000041
-	JE   row2x1
-	CMPQ 232(DI), $0x00000042
-	JE   row2x2
-	CMPQ 232(DI), $0x00000043
-	JE   row2x3
-	CMPQ 232(DI), $0x00000044
-	JE   row2x4
-	CMPQ 232(DI), $0x00000045
-	JE   row2x5
-	CMPQ 232(DI), $0x00000046
-	JE   row2x6
-	CMPQ 232(DI), $0x00000047
-	JE   row2x7
-	CMPQ 232(DI), $0x00000048
-	JE   row2x8
+	JAE  end2x1x1
+	CMPQ 208(DI), $0x00000121
+	JE   row2x1x2
+	CMPQ 208(DI), $0x00000101
+	JE   row2x1x1
+	CMPQ 208(DI), $0x00000102
+	JE   row2x2x1
+	CMPQ 208(DI), $0x00000103
+	JE   row2x3x1
+	CMPQ 208(DI), $0x00000104
+	JE   row2x4x1
+	CMPQ 208(DI), $0x00000105
+	JE   row2x5x1
+	CMPQ 208(DI), $0x00000106
+	JE   row2x6x1
+	CMPQ 208(DI), $0x00000107
+	JE   row2x7x1
+	CMPQ 208(DI), $0x00000108
+	JE   row2x8x1
 
-end2x1:
+end2x1x1:
 	VZEROUPPER
 	RET
 
 finish4:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x02, CX
 
-fold4x1:
+fold4x1x1:
 	MOVQ    R13, R9
 	SUBQ    AX, R9
-	JBE     finished4x1
+	JBE     finished4x1x1
 	SHRQ    $0x04, R9
 	MOVL    $0x00000010, R15
 	CMPQ    R9, R15
@@ -15825,46 +17174,50 @@ fold4x1:
 	VPERMPS Z16, Z30, Z16
 	MOVQ    176(DI), R15
 	CMPQ    R12, $0x10
-	JNE     apart4x1
+	JNE     apart4x1x1
 	VMOVUPS Z16, K2, (R15)
-	JMP     put4x1
+	JMP     put4x1x1
 
-apart4x1:
+apart4x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put4x1:
+put4x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000100, AX
-	JMP  fold4x1
+	JMP  fold4x1x1
 
-finished4x1:
-	MOVQ 208(DI), R13
+finished4x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end4x1
-	CMPQ 232(DI), $0x00000081
-	JE   row4x1
-	CMPQ 232(DI), $0x00000082
-	JE   row4x2
-	CMPQ 232(DI), $0x00000083
-	JE   row4x3
-	CMPQ 232(DI), $0x00000084
-	JE   row4x4
+	JAE  end4x1x1
+	CMPQ 208(DI), $0x00000221
+	JE   row4x1x2
+	CMPQ 208(DI), $0x00000261
+	JE   row4x1x4
+	CMPQ 208(DI), $0x00000201
+	JE   row4x1x1
+	CMPQ 208(DI), $0x00000202
+	JE   row4x2x1
+	CMPQ 208(DI), $0x00000203
+	JE   row4x3x1
+	CMPQ 208(DI), $0x00000204
+	JE   row4x4x1
 
-end4x1:
+end4x1x1:
 	VZEROUPPER
 	RET
 
 finish8:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x01, CX
 
-fold8x1:
+fold8x1x1:
 	MOVQ    R13, R9
 	SUBQ    AX, R9
-	JBE     finished8x1
+	JBE     finished8x1x1
 	SHRQ    $0x03, R9
 	MOVL    $0x00000010, R15
 	CMPQ    R9, R15
@@ -15881,42 +17234,46 @@ fold8x1:
 	VPERMPS Z16, Z30, Z16
 	MOVQ    176(DI), R15
 	CMPQ    R12, $0x20
-	JNE     apart8x1
+	JNE     apart8x1x1
 	VMOVUPS Z16, K2, (R15)
-	JMP     put8x1
+	JMP     put8x1x1
 
-apart8x1:
+apart8x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put8x1:
+put8x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000080, AX
-	JMP  fold8x1
+	JMP  fold8x1x1
 
-finished8x1:
-	MOVQ 208(DI), R13
+finished8x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end8x1
-	CMPQ 232(DI), $0x00000101
-	JE   row8x1
-	CMPQ 232(DI), $0x00000102
-	JE   row8x2
+	JAE  end8x1x1
+	CMPQ 208(DI), $0x00000421
+	JE   row8x1x2
+	CMPQ 208(DI), $0x00000461
+	JE   row8x1x4
+	CMPQ 208(DI), $0x00000401
+	JE   row8x1x1
+	CMPQ 208(DI), $0x00000402
+	JE   row8x2x1
 
-end8x1:
+end8x1x1:
 	VZEROUPPER
 	RET
 
 finish16:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x00, CX
 
-fold16x1:
+fold16x1x1:
 	MOVQ    R13, R9
 	SUBQ    AX, R9
-	JBE     finished16x1
+	JBE     finished16x1x1
 	SHRQ    $0x02, R9
 	MOVL    $0x00000010, R15
 	CMPQ    R9, R15
@@ -15929,794 +17286,32 @@ fold16x1:
 	VPERMPS Z16, Z30, Z16
 	MOVQ    176(DI), R15
 	CMPQ    R12, $0x40
-	JNE     apart16x1
+	JNE     apart16x1x1
 	VMOVUPS Z16, K2, (R15)
-	JMP     put16x1
+	JMP     put16x1x1
 
-apart16x1:
+apart16x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put16x1:
+put16x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000040, AX
-	JMP  fold16x1
+	JMP  fold16x1x1
 
-finished16x1:
-	MOVQ 208(DI), R13
+finished16x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end16x1
-	CMPQ 232(DI), $0x00000201
-	JE   row16x1
+	JAE  end16x1x1
+	CMPQ 208(DI), $0x00000821
+	JE   row16x1x2
+	CMPQ 208(DI), $0x00000861
+	JE   row16x1x4
+	CMPQ 208(DI), $0x00000801
+	JE   row16x1x1
 
-end16x1:
-	VZEROUPPER
-	RET
-
-// func dotLanes512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·dotLanes512(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
-	KMOVD        R9, K1
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         SI, AX
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	RET
-
-row1:
-	CMPQ      152(DI), $0x00
-	JE        same1
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS.Z (R9), K1, Z29
-	VMOVUPS   Z29, (R15)
-
-same1:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS.Z     (AX), K1, Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row1
-	VZEROUPPER
-	RET
-
-row2:
-	CMPQ      152(DI), $0x00
-	JE        same2
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS.Z 64(R9), K1, Z29
-	VMOVUPS   Z29, 64(R15)
-
-same2:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS.Z     64(AX), K1, Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row2
-	VZEROUPPER
-	RET
-
-row3:
-	CMPQ      152(DI), $0x00
-	JE        same3
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS.Z 128(R9), K1, Z29
-	VMOVUPS   Z29, 128(R15)
-
-same3:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS.Z     128(AX), K1, Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row3
-	VZEROUPPER
-	RET
-
-row4:
-	CMPQ      152(DI), $0x00
-	JE        same4
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS.Z 192(R9), K1, Z29
-	VMOVUPS   Z29, 192(R15)
-
-same4:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS.Z     192(AX), K1, Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row4
-	VZEROUPPER
-	RET
-
-row5:
-	CMPQ      152(DI), $0x00
-	JE        same5
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS.Z 256(R9), K1, Z29
-	VMOVUPS   Z29, 256(R15)
-
-same5:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS.Z     256(AX), K1, Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row5
-	VZEROUPPER
-	RET
-
-row6:
-	CMPQ      152(DI), $0x00
-	JE        same6
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS.Z 320(R9), K1, Z29
-	VMOVUPS   Z29, 320(R15)
-
-same6:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS.Z     320(AX), K1, Z29
-	VMULPS        320(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row6
-	VZEROUPPER
-	RET
-
-row7:
-	CMPQ      152(DI), $0x00
-	JE        same7
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS.Z 384(R9), K1, Z29
-	VMOVUPS   Z29, 384(R15)
-
-same7:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS.Z     384(AX), K1, Z29
-	VMULPS        384(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row7
-	VZEROUPPER
-	RET
-
-row8:
-	CMPQ      152(DI), $0x00
-	JE        same8
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS.Z 448(R9), K1, Z29
-	VMOVUPS   Z29, 448(R15)
-
-same8:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS.Z     448(AX), K1, Z29
-	VMULPS        448(R15), Z29, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row8
+end16x1x1:
 	VZEROUPPER
 	RET
 
@@ -18208,118 +18803,1098 @@ dz16:
 	VZEROUPPER
 	RET
 
-// func attendGradHeads512b16(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradHeads512b16(SB), NOSPLIT, $8-8
+// func attendGrad512b16(a *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·attendGrad512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         152(DI), R14
+	MOVQ         160(DI), BP
+	MOVQ         176(DI), R15
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
 	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
+	MOVQ         104(DI), R9
 	KMOVD        R9, K1
+	MOVQ         112(DI), R9
+	KMOVD        R9, K5
+	MOVQ         120(DI), R9
+	KMOVD        R9, K6
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         208(DI), R13
-	MOVQ         224(DI), R9
-	VMOVDQU32    (R9), Z23
-	CMPQ         232(DI), $0x00000021
-	JE           row1x1
-	CMPQ         232(DI), $0x00000022
-	JE           row1x2
-	CMPQ         232(DI), $0x00000023
-	JE           row1x3
-	CMPQ         232(DI), $0x00000024
-	JE           row1x4
-	CMPQ         232(DI), $0x00000025
-	JE           row1x5
-	CMPQ         232(DI), $0x00000026
-	JE           row1x6
-	CMPQ         232(DI), $0x00000027
-	JE           row1x7
-	CMPQ         232(DI), $0x00000028
-	JE           row1x8
-	CMPQ         232(DI), $0x00000041
-	JE           row2x1
-	CMPQ         232(DI), $0x00000042
-	JE           row2x2
-	CMPQ         232(DI), $0x00000043
-	JE           row2x3
-	CMPQ         232(DI), $0x00000044
-	JE           row2x4
-	CMPQ         232(DI), $0x00000081
-	JE           row4x1
-	CMPQ         232(DI), $0x00000082
-	JE           row4x2
-	CMPQ         232(DI), $0x00000101
-	JE           row8x1
+	XORQ         DX, DX
+	MOVQ         R8, 400(DI)
+	MOVQ         R8, 408(DI)
+	CMPQ         216(DI), $0x04
+	JE           groupFour512
+	CMPQ         216(DI), $0x08
+	JE           groupEight512
+	CMPQ         216(DI), $0x10
+	JE           groupSixteen512
+	JMP          group512
+
+row:
+	MOVQ    (DI), R9
+	MOVQ    8(R9)(DX*8), R10
+	MOVQ    8(DI), R9
+	LEAQ    (R9)(R10*4), R10
+	VPXORD  Z16, Z16, Z16
+	VMOVUPS Z16, 640(R15)
+	CMPQ    72(DI), $0x00000080
+	JE      start1x0x1
+	CMPQ    72(DI), $0x00000081
+	JE      start1x1x1
+	CMPQ    72(DI), $0x00000082
+	JE      start1x2x1
+	CMPQ    72(DI), $0x00000083
+	JE      start1x3x1
+	CMPQ    72(DI), $0x00000084
+	JE      start1x4x1
+	CMPQ    72(DI), $0x00000085
+	JE      start1x5x1
+	CMPQ    72(DI), $0x00000086
+	JE      start1x6x1
+	CMPQ    72(DI), $0x00000087
+	JE      start1x7x1
+	CMPQ    72(DI), $0x00000088
+	JE      start1x8x1
+	CMPQ    72(DI), $0x00000121
+	JE      start2x1x2
+	CMPQ    72(DI), $0x00000100
+	JE      start2x0x1
+	CMPQ    72(DI), $0x00000101
+	JE      start2x1x1
+	CMPQ    72(DI), $0x00000102
+	JE      start2x2x1
+	CMPQ    72(DI), $0x00000103
+	JE      start2x3x1
+	CMPQ    72(DI), $0x00000104
+	JE      start2x4x1
+	CMPQ    72(DI), $0x00000221
+	JE      start4x1x2
+	CMPQ    72(DI), $0x00000261
+	JE      start4x1x4
+	CMPQ    72(DI), $0x00000200
+	JE      start4x0x1
+	CMPQ    72(DI), $0x00000201
+	JE      start4x1x1
+	CMPQ    72(DI), $0x00000202
+	JE      start4x2x1
+	CMPQ    72(DI), $0x00000421
+	JE      start8x1x2
+	CMPQ    72(DI), $0x00000461
+	JE      start8x1x4
+	CMPQ    72(DI), $0x00000400
+	JE      start8x0x1
+	CMPQ    72(DI), $0x00000401
+	JE      start8x1x1
+	CMPQ    72(DI), $0x00000821
+	JE      start16x1x2
+	CMPQ    72(DI), $0x00000861
+	JE      start16x1x4
+	JMP     start16x0x1
+
+group512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   same512
+
+again_340:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       made512
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_340
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_343
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_341
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_342
+
+noids_341:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_342:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_343:
+same512:
+	LEAQ 156(R12), R9
+	CMPQ R9, 168(DI)
+	JA   asked_344
+	MOVQ 184(DI), AX
+	MOVQ 336(DI), R11
+	MOVQ 352(DI), R13
+	SUBQ 8(DI), R13
+	ADDQ R12, R13
+	MOVQ 232(DI), CX
+	LEAQ 96(R12)(CX*1), CX
+	MOVQ CX, 416(DI)
+	LEAQ 96(R12), CX
+
+ask_346:
+	MOVL       (CX), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       96(R13), R9
+	IMULQ      344(DI), R9
+	PREFETCHT0 (R11)(R9*4)
+	ADDQ       $0x04, R13
+	ADDQ       $0x04, CX
+	CMPQ       CX, 416(DI)
+	JB         ask_346
+
+asked_344:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVQ              232(DI), CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	MOVQ              CX, R9
+	IMULQ             208(DI), R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	MOVQ              240(DI), R9
+	VMOVDQU32         64(R9), Z17
+	VPERMD            Z23, Z17, Z23
+	VPSLLD            $0x01, Z23, Z24
+	VPMULLD.BCST      192(DI), Z23, Z23
+	VPADDD            (R9), Z23, Z23
+	MOVQ              200(DI), R9
+	KMOVW             K7, K2
+	VPXORD            Z16, Z16, Z16
+	VGATHERDPS        (AX)(Z23*4), K2, Z16
+	LEAQ              (AX)(R9*4), AX
+	KMOVW             K7, K2
+	VPXORD            Z17, Z17, Z17
+	VGATHERDPS        (AX)(Z23*4), K2, Z17
+	LEAQ              (AX)(R9*4), AX
+	KMOVW             K7, K2
+	VPXORD            Z20, Z20, Z20
+	VGATHERDPS        (AX)(Z23*4), K2, Z20
+	LEAQ              (AX)(R9*4), AX
+	KMOVW             K7, K2
+	VPXORD            Z22, Z22, Z22
+	VGATHERDPS        (AX)(Z23*4), K2, Z22
+	LEAQ              (AX)(R9*4), AX
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                kept512
+	MOVQ              312(DI), AX
+	KMOVW             K7, K2
+	VPXORD            Z25, Z25, Z25
+	VGATHERDPS        4(AX)(Z24*4), K2, Z25
+	KMOVW             K7, K2
+	VPXORD            Z18, Z18, Z18
+	VGATHERDPS        (AX)(Z24*4), K2, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+kept512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+made512:
+	CMPQ 384(DI), $0x00
+	JNE  begun512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begun512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000080
+	JE    entry1x0x1
+	CMPQ  72(DI), $0x00000081
+	JE    entry1x1x1
+	CMPQ  72(DI), $0x00000082
+	JE    entry1x2x1
+	CMPQ  72(DI), $0x00000083
+	JE    entry1x3x1
+	CMPQ  72(DI), $0x00000084
+	JE    entry1x4x1
+	CMPQ  72(DI), $0x00000085
+	JE    entry1x5x1
+	CMPQ  72(DI), $0x00000086
+	JE    entry1x6x1
+	CMPQ  72(DI), $0x00000087
+	JE    entry1x7x1
+	CMPQ  72(DI), $0x00000088
+	JE    entry1x8x1
+	CMPQ  72(DI), $0x00000121
+	JE    entry2x1x2
+	CMPQ  72(DI), $0x00000100
+	JE    entry2x0x1
+	CMPQ  72(DI), $0x00000101
+	JE    entry2x1x1
+	CMPQ  72(DI), $0x00000102
+	JE    entry2x2x1
+	CMPQ  72(DI), $0x00000103
+	JE    entry2x3x1
+	CMPQ  72(DI), $0x00000104
+	JE    entry2x4x1
+	CMPQ  72(DI), $0x00000221
+	JE    entry4x1x2
+	CMPQ  72(DI), $0x00000261
+	JE    entry4x1x4
+	CMPQ  72(DI), $0x00000200
+	JE    entry4x0x1
+	CMPQ  72(DI), $0x00000201
+	JE    entry4x1x1
+	CMPQ  72(DI), $0x00000202
+	JE    entry4x2x1
+	CMPQ  72(DI), $0x00000421
+	JE    entry8x1x2
+	CMPQ  72(DI), $0x00000461
+	JE    entry8x1x4
+	CMPQ  72(DI), $0x00000400
+	JE    entry8x0x1
+	CMPQ  72(DI), $0x00000401
+	JE    entry8x1x1
+	CMPQ  72(DI), $0x00000821
+	JE    entry16x1x2
+	CMPQ  72(DI), $0x00000861
+	JE    entry16x1x4
+	JMP   entry16x0x1
+
+groupFour512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   sameFour512
+
+again_347:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       madeFour512
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_347
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_350
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_348
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_349
+
+noids_348:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_349:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_350:
+sameFour512:
+	LEAQ       108(R12), R9
+	CMPQ       R9, 168(DI)
+	JA         asked_351
+	MOVQ       184(DI), AX
+	MOVQ       336(DI), R11
+	MOVQ       352(DI), R13
+	SUBQ       8(DI), R13
+	ADDQ       R12, R13
+	MOVL       96(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       96(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       100(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       100(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       104(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       104(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       108(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	MOVL       108(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	CMPQ       288(DI), $0x00
+	JE         keys_352
+	MOVQ       312(DI), R11
+	MOVL       96(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       100(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       104(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       108(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+
+keys_352:
+asked_351:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVL              $0x00000010, CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	SHLQ              $0x00, R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	VMOVDQU32         X23, 704(R15)
+	MOVL              704(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z23
+	MOVL              708(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z24
+	MOVL              712(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z25
+	MOVL              716(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z26
+	VSHUFF32X4        $0x44, Z24, Z23, Z16
+	VSHUFF32X4        $0x44, Z26, Z25, Z17
+	VSHUFF32X4        $0xee, Z24, Z23, Z20
+	VSHUFF32X4        $0xee, Z26, Z25, Z22
+	VSHUFF32X4        $0xdd, Z17, Z16, Z23
+	VSHUFF32X4        $0x88, Z17, Z16, Z16
+	VMOVAPS           Z23, Z17
+	VSHUFF32X4        $0xdd, Z22, Z20, Z23
+	VSHUFF32X4        $0x88, Z22, Z20, Z20
+	VMOVAPS           Z23, Z22
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                keptFour512
+	MOVQ              312(DI), AX
+	MOVL              704(R15), R9
+	VMOVSD            (AX)(R9*8), X18
+	MOVL              708(R15), R9
+	VMOVHPD           (AX)(R9*8), X18, X18
+	MOVL              712(R15), R9
+	VMOVSD            (AX)(R9*8), X25
+	MOVL              716(R15), R9
+	VMOVHPD           (AX)(R9*8), X25, X25
+	VINSERTF64X2      $0x01, X25, Y18, Y18
+	VMOVDQU32         keys4_1<>+0(SB), Z25
+	VPERMPS           Z18, Z25, Z25
+	VMOVDQU32         keys4_0<>+0(SB), Z31
+	VPERMPS           Z18, Z31, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+keptFour512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+madeFour512:
+	CMPQ 384(DI), $0x00
+	JNE  begunFour512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begunFour512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000221
+	JE    entry4x1x2
+	CMPQ  72(DI), $0x00000261
+	JE    entry4x1x4
+	CMPQ  72(DI), $0x00000200
+	JE    entry4x0x1
+	CMPQ  72(DI), $0x00000201
+	JE    entry4x1x1
+	JMP   entry4x2x1
+
+groupEight512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   sameEight512
+
+again_353:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       madeEight512
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_353
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_356
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_354
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_355
+
+noids_354:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_355:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_356:
+sameEight512:
+	LEAQ       100(R12), R9
+	CMPQ       R9, 168(DI)
+	JA         asked_357
+	MOVQ       184(DI), AX
+	MOVQ       336(DI), R11
+	MOVQ       352(DI), R13
+	SUBQ       8(DI), R13
+	ADDQ       R12, R13
+	MOVL       96(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	PREFETCHT0 64(AX)(R9*4)
+	MOVL       96(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	MOVL       100(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	PREFETCHT0 64(AX)(R9*4)
+	MOVL       100(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	CMPQ       288(DI), $0x00
+	JE         keys_358
+	MOVQ       312(DI), R11
+	MOVL       96(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+	MOVL       100(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+
+keys_358:
+asked_357:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVL              $0x00000008, CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	SHLQ              $0x01, R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	VMOVDQU32         X23, 704(R15)
+	MOVL              704(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z23
+	VMOVUPS           64(AX)(R9*4), Z24
+	MOVL              708(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z25
+	VMOVUPS           64(AX)(R9*4), Z26
+	VSHUFF32X4        $0x44, Z24, Z23, Z16
+	VSHUFF32X4        $0x44, Z26, Z25, Z17
+	VSHUFF32X4        $0xee, Z24, Z23, Z20
+	VSHUFF32X4        $0xee, Z26, Z25, Z22
+	VSHUFF32X4        $0xdd, Z17, Z16, Z23
+	VSHUFF32X4        $0x88, Z17, Z16, Z16
+	VMOVAPS           Z23, Z17
+	VSHUFF32X4        $0xdd, Z22, Z20, Z23
+	VSHUFF32X4        $0x88, Z22, Z20, Z20
+	VMOVAPS           Z23, Z22
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                keptEight512
+	MOVQ              312(DI), AX
+	MOVL              704(R15), R9
+	VMOVSD            (AX)(R9*8), X18
+	MOVL              708(R15), R9
+	VMOVHPD           (AX)(R9*8), X18, X18
+	VMOVDQU32         keys8_1<>+0(SB), Z25
+	VPERMPS           Z18, Z25, Z25
+	VMOVDQU32         keys8_0<>+0(SB), Z31
+	VPERMPS           Z18, Z31, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+keptEight512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+madeEight512:
+	CMPQ 384(DI), $0x00
+	JNE  begunEight512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begunEight512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000421
+	JE    entry8x1x2
+	CMPQ  72(DI), $0x00000461
+	JE    entry8x1x4
+	CMPQ  72(DI), $0x00000400
+	JE    entry8x0x1
+	JMP   entry8x1x1
+
+groupSixteen512:
+	MOVQ 400(DI), R12
+	CMPQ R12, 408(DI)
+	JB   sameSixteen512
+
+again_359:
+	MOVQ      392(DI), AX
+	CMPQ      AX, 16(DI)
+	JAE       madeSixteen512
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(AX*8), R9
+	MOVQ      8(DI), CX
+	LEAQ      (CX)(R9*4), R9
+	MOVQ      R9, 408(DI)
+	INCQ      392(DI)
+	CMPQ      R9, R12
+	JE        again_359
+	MOVQ      256(DI), R9
+	IMULQ     AX, R9
+	ADDQ      248(DI), R9
+	MOVQ      224(DI), CX
+	KMOVW     CX, K2
+	MOVQ      240(DI), CX
+	VMOVUPS.Z (R9), K2, Z16
+	VMOVDQU32 (CX), Z17
+	VPERMPS   Z16, Z17, Z16
+	VMOVUPS   Z16, 512(R15)
+	CMPQ      288(DI), $0x00
+	JE        drawn_362
+	MOVQ      320(DI), R9
+	TESTQ     R9, R9
+	JZ        noids_360
+	MOVL      (R9)(AX*4), R9
+	JMP       hash_361
+
+noids_360:
+	MOVQ 328(DI), R9
+	ADDL AX, R9
+
+hash_361:
+	IMUL3L       $-1850702085, R9, R9
+	VPBROADCASTD R9, Z17
+	VPADDD       128(CX), Z17, Z17
+	VMOVDQU32    Z17, 576(R15)
+
+drawn_362:
+sameSixteen512:
+	LEAQ       96(R12), R9
+	CMPQ       R9, 168(DI)
+	JA         asked_363
+	MOVQ       184(DI), AX
+	MOVQ       336(DI), R11
+	MOVQ       352(DI), R13
+	SUBQ       8(DI), R13
+	ADDQ       R12, R13
+	MOVL       96(R12), R9
+	IMULQ      192(DI), R9
+	PREFETCHT0 (AX)(R9*4)
+	PREFETCHT0 64(AX)(R9*4)
+	PREFETCHT0 128(AX)(R9*4)
+	PREFETCHT0 192(AX)(R9*4)
+	MOVL       96(R13), CX
+	IMULQ      344(DI), CX
+	PREFETCHT0 (R11)(CX*4)
+	CMPQ       288(DI), $0x00
+	JE         keys_364
+	MOVQ       312(DI), R11
+	MOVL       96(R12), R9
+	PREFETCHT0 (R11)(R9*8)
+
+keys_364:
+asked_363:
+	MOVQ              408(DI), R9
+	SUBQ              R12, R9
+	MOVL              $0x00000004, CX
+	CMPQ              R9, CX
+	CMOVQHI           CX, R9
+	MOVQ              376(DI), R13
+	XORQ              $0x00000100, R13
+	ADDQ              R15, R13
+	LEAQ              (R12)(R9*1), AX
+	MOVQ              AX, 400(DI)
+	MOVQ              AX, 192(R13)
+	MOVQ              R9, CX
+	SHRQ              $0x02, CX
+	MOVL              $0x0000ffff, AX
+	SHLQ              $0x02, R9
+	BZHIL             CX, AX, CX
+	KMOVW             CX, K2
+	BZHIL             R9, AX, R9
+	KMOVW             R9, K7
+	MOVQ              R9, 200(R13)
+	VMOVDQU32.Z       (R12), K2, Z23
+	MOVQ              184(DI), AX
+	VMOVDQU32         X23, 704(R15)
+	MOVL              704(R15), R9
+	IMULQ             192(DI), R9
+	VMOVUPS           (AX)(R9*4), Z23
+	VMOVUPS           64(AX)(R9*4), Z24
+	VMOVUPS           128(AX)(R9*4), Z25
+	VMOVUPS           192(AX)(R9*4), Z26
+	VSHUFF32X4        $0x44, Z24, Z23, Z16
+	VSHUFF32X4        $0x44, Z26, Z25, Z17
+	VSHUFF32X4        $0xee, Z24, Z23, Z20
+	VSHUFF32X4        $0xee, Z26, Z25, Z22
+	VSHUFF32X4        $0xdd, Z17, Z16, Z23
+	VSHUFF32X4        $0x88, Z17, Z16, Z16
+	VMOVAPS           Z23, Z17
+	VSHUFF32X4        $0xdd, Z22, Z20, Z23
+	VSHUFF32X4        $0x88, Z22, Z20, Z20
+	VMOVAPS           Z23, Z22
+	VADDPS            512(R15), Z16, Z16
+	VBROADCASTSS      bits3f800000<>+0(SB), Z19
+	VPXORD            Z18, Z18, Z18
+	VCMPPS            $0x02, Z18, Z16, K3
+	VBROADCASTSS      280(DI), K3, Z19
+	VMULPS            Z19, Z16, Z16
+	VSUBPS            Z17, Z16, Z16
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
+	VMAXPS            Z16, Z18, Z16
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
+	VRNDSCALEPS       $0x00, Z17, Z17
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
+	VBROADCASTSS      bits39500d01<>+0(SB), Z18
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
+	VSCALEFPS         Z17, Z18, Z16
+	VMULPS.Z          Z16, Z20, K7, Z20
+	VMOVAPS           Z20, Z21
+	CMPQ              288(DI), $0x00
+	JE                keptSixteen512
+	MOVQ              312(DI), AX
+	MOVL              704(R15), R9
+	VMOVSD            (AX)(R9*8), X18
+	VMOVDQU32         keys16_1<>+0(SB), Z25
+	VPERMPS           Z18, Z25, Z25
+	VMOVDQU32         keys16_0<>+0(SB), Z31
+	VPERMPS           Z18, Z31, Z18
+	VPADDD            576(R15), Z18, Z18
+	VPBROADCASTD      296(DI), Z16
+	VPSRLD            $0x10, Z18, Z17
+	VPXORD            Z17, Z18, Z18
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
+	VPSRLD            $0x0f, Z18, Z17
+	VPTERNLOGD        $0x96, Z25, Z17, Z18
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
+	VPCMPUD           $0x05, Z16, Z18, K3
+	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+
+keptSixteen512:
+	VMOVUPS Z21, (R13)
+	VMULPS  Z19, Z21, Z21
+	VMOVUPS Z21, 64(R13)
+	VMULPS  Z19, Z20, Z20
+	VMULPS  Z22, Z20, Z20
+	VMOVUPS Z20, 128(R13)
+
+madeSixteen512:
+	CMPQ 384(DI), $0x00
+	JNE  begunSixteen512
+	INCQ 384(DI)
+	XORQ $0x00000100, 376(DI)
+	JMP  row
+
+begunSixteen512:
+	MOVQ  R15, R11
+	ADDQ  376(DI), R11
+	MOVQ  R8, 368(DI)
+	MOVQ  192(R11), R12
+	KMOVW 200(R11), K4
+	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000821
+	JE    entry16x1x2
+	CMPQ  72(DI), $0x00000861
+	JE    entry16x1x4
+	JMP   entry16x0x1
+
+start1x0x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	SUBQ        96(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1792(R15)
+	VPXORD      Z0, Z0, Z0
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry1x0x1:
+	TESTQ   R14, R14
+	JZ      ask1x0x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask1x0x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	SUBQ        96(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS      1792(R15), Z29, Z16
+	TESTQ       R14, R14
+	JZ          near_365
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_365:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x0x1
+	JMP          scores1
+
+done1x0x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened1x0x1
+	JA          native1x0x1
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, K1, (CX)
+	JMP         written1x0x1
+
+native1x0x1:
+	SUBQ 136(DI), CX
+
+	// VCVTNEPS2BF16 Z0, Y29
+	LONG      $0x487e6262
+	WORD      $0xe872
+	VMOVDQU16 Y29, K1, (CX)
+	JMP       written1x0x1
+
+widened1x0x1:
+	SUBQ    136(DI), CX
+	VMOVUPS Z0, K1, (CX)
+
+written1x0x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
 	RET
 
-row1x1:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VMOVDQU16.Z (R9), K1, Z30
+start1x1x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x1:
-	CMPQ       R8, R10
-	JAE        done1x1
-	TESTQ      R14, R14
-	JZ         ask1x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
+entry1x1x1:
+	TESTQ   R14, R14
+	JZ      ask1x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x1:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask1x1x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_366
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_366:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x1
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x1x1
+	JMP          scores1
 
-done1x1:
+done1x1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x1
-	JA          native1x1
+	CMPQ        144(DI), $0x02
+	JB          widened1x1x1
+	JA          native1x1x1
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18339,9 +19914,10 @@ done1x1:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
-	JMP         written1x1
+	JMP         written1x1x1
 
-native1x1:
+native1x1x1:
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18349,10 +19925,11 @@ native1x1:
 	WORD      $0xc072
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, K1, (CX)
-	JMP       written1x1
+	JMP       written1x1x1
 
-widened1x1:
+widened1x1x1:
 	KSHIFTRD  $0x10, K1, K2
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z1, Z0, Z29
@@ -18362,82 +19939,93 @@ widened1x1:
 	VMOVUPS   Z0, K1, (CX)
 	VMOVUPS   Z1, K2, 64(CX)
 
-written1x1:
+written1x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x1
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row1x2:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VMOVDQU16.Z 64(R9), K1, Z30
+start1x2x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
 	VPXORD      Z3, Z3, Z3
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x2:
-	CMPQ       R8, R10
-	JAE        done1x2
-	TESTQ      R14, R14
-	JZ         ask1x2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
+entry1x2x1:
+	TESTQ   R14, R14
+	JZ      ask1x2x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x2:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask1x2x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_367
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_367:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
+	SUBQ         96(DI), AX
 	VMOVDQU16.Z  64(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x2
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x2x1
+	JMP          scores1
 
-done1x2:
+done1x2x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x2
-	JA          native1x2
+	CMPQ        144(DI), $0x02
+	JB          widened1x2x1
+	JA          native1x2x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18457,6 +20045,7 @@ done1x2:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
 	VMOVUPS     Z0, (CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z2, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18476,9 +20065,9 @@ done1x2:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
 	VMOVDQU16   Z2, K1, 64(CX)
-	JMP         written1x2
+	JMP         written1x2x1
 
-native1x2:
+native1x2x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18486,6 +20075,7 @@ native1x2:
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
 	VMOVUPS Z0, (CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -18493,9 +20083,9 @@ native1x2:
 	WORD      $0xd272
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, K1, 64(CX)
-	JMP       written1x2
+	JMP       written1x2x1
 
-widened1x2:
+widened1x2x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -18505,6 +20095,7 @@ widened1x2:
 	VMOVAPS   Z30, Z1
 	VMOVUPS   Z0, (CX)
 	VMOVUPS   Z1, 64(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z3, Z2, Z29
@@ -18514,96 +20105,106 @@ widened1x2:
 	VMOVUPS   Z2, K1, 128(CX)
 	VMOVUPS   Z3, K2, 192(CX)
 
-written1x2:
+written1x2x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x2
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row1x3:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VMOVDQU16.Z 128(R9), K1, Z30
+start1x3x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
 	VPXORD      Z3, Z3, Z3
 	VPXORD      Z4, Z4, Z4
 	VPXORD      Z5, Z5, Z5
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x3:
-	CMPQ       R8, R10
-	JAE        done1x3
-	TESTQ      R14, R14
-	JZ         ask1x3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
+entry1x3x1:
+	TESTQ   R14, R14
+	JZ      ask1x3x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x3:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask1x3x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_369
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_369:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
+	SUBQ         96(DI), AX
 	VMOVDQU16.Z  128(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x3
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x3x1
+	JMP          scores1
 
-done1x3:
+done1x3x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x3
-	JA          native1x3
+	CMPQ        144(DI), $0x02
+	JB          widened1x3x1
+	JA          native1x3x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18642,6 +20243,7 @@ done1x3:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
 	VMOVUPS     Z2, 64(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z4, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18661,9 +20263,9 @@ done1x3:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
 	VMOVDQU16   Z4, K1, 128(CX)
-	JMP         written1x3
+	JMP         written1x3x1
 
-native1x3:
+native1x3x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18678,6 +20280,7 @@ native1x3:
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
 	VMOVUPS Z2, 64(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -18685,9 +20288,9 @@ native1x3:
 	WORD      $0xe472
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, K1, 128(CX)
-	JMP       written1x3
+	JMP       written1x3x1
 
-widened1x3:
+widened1x3x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -18705,6 +20308,7 @@ widened1x3:
 	VMOVAPS   Z30, Z3
 	VMOVUPS   Z2, 128(CX)
 	VMOVUPS   Z3, 192(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z5, Z4, Z29
@@ -18714,40 +20318,35 @@ widened1x3:
 	VMOVUPS   Z4, K1, 256(CX)
 	VMOVUPS   Z5, K2, 320(CX)
 
-written1x3:
+written1x3x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x3
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row1x4:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
+start1x4x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -18756,68 +20355,82 @@ row1x4:
 	VPXORD      Z5, Z5, Z5
 	VPXORD      Z6, Z6, Z6
 	VPXORD      Z7, Z7, Z7
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x4:
-	CMPQ       R8, R10
-	JAE        done1x4
-	TESTQ      R14, R14
-	JZ         ask1x4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
+entry1x4x1:
+	TESTQ   R14, R14
+	JZ      ask1x4x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x4:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask1x4x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_372
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_372:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VPSLLD       $0x10, 128(AX), Z29
 	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
+	SUBQ         96(DI), AX
 	VMOVDQU16.Z  192(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z16
-	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  2240(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x4
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x4x1
+	JMP          scores1
 
-done1x4:
+done1x4x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x4
-	JA          native1x4
+	CMPQ        144(DI), $0x02
+	JB          widened1x4x1
+	JA          native1x4x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18875,6 +20488,7 @@ done1x4:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
 	VMOVUPS     Z4, 128(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z6, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18894,9 +20508,9 @@ done1x4:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
-	JMP         written1x4
+	JMP         written1x4x1
 
-native1x4:
+native1x4x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18918,6 +20532,7 @@ native1x4:
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
 	VMOVUPS Z4, 128(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -18925,9 +20540,9 @@ native1x4:
 	WORD      $0xf672
 	VPERMW    Z6, Z29, Z6
 	VMOVDQU16 Z6, K1, 192(CX)
-	JMP       written1x4
+	JMP       written1x4x1
 
-widened1x4:
+widened1x4x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -18953,6 +20568,7 @@ widened1x4:
 	VMOVAPS   Z30, Z5
 	VMOVUPS   Z4, 256(CX)
 	VMOVUPS   Z5, 320(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z7, Z6, Z29
@@ -18962,45 +20578,39 @@ widened1x4:
 	VMOVUPS   Z6, K1, 384(CX)
 	VMOVUPS   Z7, K2, 448(CX)
 
-written1x4:
+written1x4x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x4
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row1x5:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VMOVDQU16.Z 256(R9), K1, Z30
+start1x5x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 256(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -19011,75 +20621,89 @@ row1x5:
 	VPXORD      Z7, Z7, Z7
 	VPXORD      Z8, Z8, Z8
 	VPXORD      Z9, Z9, Z9
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x5:
-	CMPQ       R8, R10
-	JAE        done1x5
-	TESTQ      R14, R14
-	JZ         ask1x5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
+entry1x5x1:
+	TESTQ   R14, R14
+	JZ      ask1x5x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x5:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask1x5x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_376
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_376:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VPSLLD       $0x10, 128(AX), Z29
 	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 	VPSLLD       $0x10, 192(AX), Z29
 	VPANDD       192(AX), Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z16
-	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  2240(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
+	SUBQ         96(DI), AX
 	VMOVDQU16.Z  256(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  512(R15), Z29, Z16
-	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  2368(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x5
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x5x1
+	JMP          scores1
 
-done1x5:
+done1x5x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x5
-	JA          native1x5
+	CMPQ        144(DI), $0x02
+	JB          widened1x5x1
+	JA          native1x5x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19156,6 +20780,7 @@ done1x5:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
 	VMOVUPS     Z6, 192(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z8, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19175,9 +20800,9 @@ done1x5:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
 	VMOVDQU16   Z8, K1, 256(CX)
-	JMP         written1x5
+	JMP         written1x5x1
 
-native1x5:
+native1x5x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -19206,6 +20831,7 @@ native1x5:
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
 	VMOVUPS Z6, 192(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -19213,9 +20839,9 @@ native1x5:
 	WORD      $0xc072
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, K1, 256(CX)
-	JMP       written1x5
+	JMP       written1x5x1
 
-widened1x5:
+widened1x5x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -19249,6 +20875,7 @@ widened1x5:
 	VMOVAPS   Z30, Z7
 	VMOVUPS   Z6, 384(CX)
 	VMOVUPS   Z7, 448(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z9, Z8, Z29
@@ -19258,50 +20885,43 @@ widened1x5:
 	VMOVUPS   Z8, K1, 512(CX)
 	VMOVUPS   Z9, K2, 576(CX)
 
-written1x5:
+written1x5x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x5
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row1x6:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VMOVDQU16.Z 320(R9), K1, Z30
+start1x6x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 320(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -19314,82 +20934,96 @@ row1x6:
 	VPXORD      Z9, Z9, Z9
 	VPXORD      Z10, Z10, Z10
 	VPXORD      Z11, Z11, Z11
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x6:
-	CMPQ       R8, R10
-	JAE        done1x6
-	TESTQ      R14, R14
-	JZ         ask1x6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
+entry1x6x1:
+	TESTQ   R14, R14
+	JZ      ask1x6x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x6:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask1x6x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_381
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_381:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VPSLLD       $0x10, 128(AX), Z29
 	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 	VPSLLD       $0x10, 192(AX), Z29
 	VPANDD       192(AX), Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z16
-	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  2240(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VPSLLD       $0x10, 256(AX), Z29
 	VPANDD       256(AX), Z28, Z30
-	VFMADD231PS  512(R15), Z29, Z16
-	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  2368(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
+	SUBQ         96(DI), AX
 	VMOVDQU16.Z  320(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  640(R15), Z29, Z16
-	VFMADD231PS  704(R15), Z30, Z16
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  2496(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x6
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x6x1
+	JMP          scores1
 
-done1x6:
+done1x6x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x6
-	JA          native1x6
+	CMPQ        144(DI), $0x02
+	JB          widened1x6x1
+	JA          native1x6x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19485,6 +21119,7 @@ done1x6:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
 	VMOVUPS     Z8, 256(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z10, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19504,9 +21139,9 @@ done1x6:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
 	VMOVDQU16   Z10, K1, 320(CX)
-	JMP         written1x6
+	JMP         written1x6x1
 
-native1x6:
+native1x6x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -19542,6 +21177,7 @@ native1x6:
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
 	VMOVUPS Z8, 256(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -19549,9 +21185,9 @@ native1x6:
 	WORD      $0xd272
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, K1, 320(CX)
-	JMP       written1x6
+	JMP       written1x6x1
 
-widened1x6:
+widened1x6x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -19593,6 +21229,7 @@ widened1x6:
 	VMOVAPS   Z30, Z9
 	VMOVUPS   Z8, 512(CX)
 	VMOVUPS   Z9, 576(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z11, Z10, Z29
@@ -19602,55 +21239,47 @@ widened1x6:
 	VMOVUPS   Z10, K1, 640(CX)
 	VMOVUPS   Z11, K2, 704(CX)
 
-written1x6:
+written1x6x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x6
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row1x7:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VMOVDQU16.Z 384(R9), K1, Z30
+start1x7x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 384(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2560(R15)
+	VMOVUPS     Z30, 2624(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -19665,89 +21294,103 @@ row1x7:
 	VPXORD      Z11, Z11, Z11
 	VPXORD      Z12, Z12, Z12
 	VPXORD      Z13, Z13, Z13
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x7:
-	CMPQ       R8, R10
-	JAE        done1x7
-	TESTQ      R14, R14
-	JZ         ask1x7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
+entry1x7x1:
+	TESTQ   R14, R14
+	JZ      ask1x7x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x7:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask1x7x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_387
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_387:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VPSLLD       $0x10, 128(AX), Z29
 	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 	VPSLLD       $0x10, 192(AX), Z29
 	VPANDD       192(AX), Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z16
-	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  2240(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VPSLLD       $0x10, 256(AX), Z29
 	VPANDD       256(AX), Z28, Z30
-	VFMADD231PS  512(R15), Z29, Z16
-	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  2368(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 	VPSLLD       $0x10, 320(AX), Z29
 	VPANDD       320(AX), Z28, Z30
-	VFMADD231PS  640(R15), Z29, Z16
-	VFMADD231PS  704(R15), Z30, Z16
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  2496(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
+	SUBQ         96(DI), AX
 	VMOVDQU16.Z  384(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  768(R15), Z29, Z16
-	VFMADD231PS  832(R15), Z30, Z16
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  2624(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x7
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x7x1
+	JMP          scores1
 
-done1x7:
+done1x7x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x7
-	JA          native1x7
+	CMPQ        144(DI), $0x02
+	JB          widened1x7x1
+	JA          native1x7x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19862,6 +21505,7 @@ done1x7:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
 	VMOVUPS     Z10, 320(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z12, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19881,9 +21525,9 @@ done1x7:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z12
 	VMOVDQU16   Z12, K1, 384(CX)
-	JMP         written1x7
+	JMP         written1x7x1
 
-native1x7:
+native1x7x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -19926,6 +21570,7 @@ native1x7:
 	WORD    $0xd272
 	VPERMW  Z10, Z29, Z10
 	VMOVUPS Z10, 320(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -19933,9 +21578,9 @@ native1x7:
 	WORD      $0xe472
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, K1, 384(CX)
-	JMP       written1x7
+	JMP       written1x7x1
 
-widened1x7:
+widened1x7x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -19985,6 +21630,7 @@ widened1x7:
 	VMOVAPS   Z30, Z11
 	VMOVUPS   Z10, 640(CX)
 	VMOVUPS   Z11, 704(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z13, Z12, Z29
@@ -19994,60 +21640,51 @@ widened1x7:
 	VMOVUPS   Z12, K1, 768(CX)
 	VMOVUPS   Z13, K2, 832(CX)
 
-written1x7:
+written1x7x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x7
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row1x8:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
+start1x8x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
+	VPSLLD      $0x10, 384(AX), Z29
+	VPANDD      384(AX), Z28, Z30
+	VMOVUPS     Z29, 2560(R15)
+	VMOVUPS     Z30, 2624(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 448(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2688(R15)
+	VMOVUPS     Z30, 2752(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20064,96 +21701,108 @@ row1x8:
 	VPXORD      Z13, Z13, Z13
 	VPXORD      Z14, Z14, Z14
 	VPXORD      Z15, Z15, Z15
+	CMPQ        R8, R10
+	JAE         total1
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next1x8:
-	CMPQ       R8, R10
-	JAE        done1x8
-	TESTQ      R14, R14
-	JZ         ask1x8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry1x8x1:
+	TESTQ   R14, R14
+	JZ      ask1x8x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask1x8:
+ask1x8x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	PREFETCHT0   (R9)
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
+	PREFETCHT0   64(R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VPSLLD       $0x10, 128(AX), Z29
 	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
+	PREFETCHT0   128(R9)
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 	VPSLLD       $0x10, 192(AX), Z29
 	VPANDD       192(AX), Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z16
-	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  2240(R15), Z30, Z16
+	PREFETCHT0   192(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VPSLLD       $0x10, 256(AX), Z29
 	VPANDD       256(AX), Z28, Z30
-	VFMADD231PS  512(R15), Z29, Z16
-	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  2368(R15), Z30, Z16
+	PREFETCHT0   256(R9)
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 	VPSLLD       $0x10, 320(AX), Z29
 	VPANDD       320(AX), Z28, Z30
-	VFMADD231PS  640(R15), Z29, Z16
-	VFMADD231PS  704(R15), Z30, Z16
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  2496(R15), Z30, Z16
+	PREFETCHT0   320(R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
 	VPSLLD       $0x10, 384(AX), Z29
 	VPANDD       384(AX), Z28, Z30
-	VFMADD231PS  768(R15), Z29, Z16
-	VFMADD231PS  832(R15), Z30, Z16
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  2624(R15), Z30, Z16
+	PREFETCHT0   384(R9)
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
+	SUBQ         96(DI), AX
 	VMOVDQU16.Z  448(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  896(R15), Z29, Z16
-	VFMADD231PS  960(R15), Z30, Z16
+	VFMADD231PS  2688(R15), Z29, Z16
+	VFMADD231PS  2752(R15), Z30, Z16
+	PREFETCHT0   448(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next1x8
-	JMP          finish1
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           entry1x8x1
+	JMP          scores1
 
-done1x8:
+done1x8x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1x8
-	JA          native1x8
+	CMPQ        144(DI), $0x02
+	JB          widened1x8x1
+	JA          native1x8x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20287,6 +21936,7 @@ done1x8:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z12
 	VMOVUPS     Z12, 384(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z14, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20306,9 +21956,9 @@ done1x8:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z14
 	VMOVDQU16   Z14, K1, 448(CX)
-	JMP         written1x8
+	JMP         written1x8x1
 
-native1x8:
+native1x8x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -20358,6 +22008,7 @@ native1x8:
 	WORD    $0xe472
 	VPERMW  Z12, Z29, Z12
 	VMOVUPS Z12, 384(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -20365,9 +22016,9 @@ native1x8:
 	WORD      $0xf672
 	VPERMW    Z14, Z29, Z14
 	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written1x8
+	JMP       written1x8x1
 
-widened1x8:
+widened1x8x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -20425,6 +22076,7 @@ widened1x8:
 	VMOVAPS   Z30, Z13
 	VMOVUPS   Z12, 768(CX)
 	VMOVUPS   Z13, 832(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z15, Z14, Z29
@@ -20434,66 +22086,334 @@ widened1x8:
 	VMOVUPS   Z14, K1, 896(CX)
 	VMOVUPS   Z15, K2, 960(CX)
 
-written1x8:
+written1x8x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row1x8
-	JMP  finish1
+	JB   row
+	VZEROUPPER
+	RET
 
-row2x1:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VMOVDQU16.Z 64(R9), K1, Z30
+start2x1x2:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R8, R10
+	JAE         total2
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry2x1x2:
+	TESTQ   R14, R14
+	JZ      ask2x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask2x1x2:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_402
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_402:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x08, R11
+	CMPQ        R8, R12
+	JB          entry2x1x2
+	JMP         scores2
+
+done2x1x2:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened2x1x2
+	JA          native2x1x2
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVDQU16   Z0, K1, (CX)
+	JMP         written2x1x2
+
+native2x1x2:
+	SUBQ    136(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z29, Z0
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       written2x1x2
+
+widened2x1x2:
+	KSHIFTRD  $0x10, K1, K2
+	SUBQ      136(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, K1, (CX)
+	VMOVUPS   Z1, K2, 64(CX)
+
+written2x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start2x0x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1792(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1856(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R8, R10
+	JAE         total2
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry2x0x1:
+	TESTQ   R14, R14
+	JZ      ask2x0x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask2x0x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VPMOVZXWD  (AX), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_403
+	PREFETCHT0 (R9)
+
+near_403:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       1856(R15), Z29, Z17
+	TESTQ        R14, R14
+	JZ           near_404
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+
+near_404:
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x0x1
+	JMP          scores2
+
+done2x0x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened2x0x1
+	JA          native2x0x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z1, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z1, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, K1, (CX)
+	JMP         written2x0x1
+
+native2x0x1:
+	// VCVTNEPS2BF16 Z0, Y29
+	LONG      $0x487e6262
+	WORD      $0xe872
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+
+	// VCVTNEPS2BF16 Z1, Y29
+	LONG      $0x487e6262
+	WORD      $0xe972
+	VMOVDQU16 Y29, K1, (CX)
+	JMP       written2x0x1
+
+widened2x0x1:
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z1, K1, (CX)
+
+written2x0x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start2x1x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
 	VPXORD      Z3, Z3, Z3
+	CMPQ        R8, R10
+	JAE         total2
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next2x1:
-	CMPQ       R8, R10
-	JAE        done2x1
-	TESTQ      R14, R14
-	JZ         ask2x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
+entry2x1x1:
+	TESTQ   R14, R14
+	JZ      ask2x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x1:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask2x1x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VFMADD231PS 1856(R15), Z30, K6, Z16
+	TESTQ       R14, R14
+	JZ          near_405
+	PREFETCHT0  (R9)
+
+near_405:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
-	VMOVDQU16.Z  64(AX), K1, Z30
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VMULPS       128(R15), Z29, Z17
-	VFMADD231PS  192(R15), Z30, Z17
+	VMULPS       1920(R15), Z29, Z17
+	VFMADD231PS  1984(R15), Z30, Z17
+	TESTQ        R14, R14
+	JZ           near_406
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+
+near_406:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
@@ -20502,18 +22422,18 @@ ask2x1:
 	VADDPS       Z26, Z25, Z16
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next2x1
-	JMP          finish2
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x1x1
+	JMP          scores2
 
-done2x1:
+done2x1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened2x1
-	JA          native2x1
+	CMPQ        144(DI), $0x02
+	JB          widened2x1x1
+	JA          native2x1x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20533,6 +22453,8 @@ done2x1:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
 	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z2, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20551,10 +22473,10 @@ done2x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
-	VMOVDQU16   Z2, K1, 64(CX)
-	JMP         written2x1
+	VMOVDQU16   Z2, K1, (CX)
+	JMP         written2x1x1
 
-native2x1:
+native2x1x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -20562,16 +22484,18 @@ native2x1:
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
 	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG      $0x4867f262
 	WORD      $0xd272
 	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, K1, 64(CX)
-	JMP       written2x1
+	VMOVDQU16 Z2, K1, (CX)
+	JMP       written2x1x1
 
-widened2x1:
+widened2x1x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -20581,49 +22505,47 @@ widened2x1:
 	VMOVAPS   Z30, Z1
 	VMOVUPS   Z0, (CX)
 	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z3, Z2, Z29
 	VPERMI2PS Z3, Z2, Z30
 	VMOVAPS   Z29, Z2
 	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, K1, 128(CX)
-	VMOVUPS   Z3, K2, 192(CX)
+	VMOVUPS   Z2, K1, (CX)
+	VMOVUPS   Z3, K2, 64(CX)
 
-written2x1:
+written2x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row2x1
-	JMP  finish2
+	JB   row
+	VZEROUPPER
+	RET
 
-row2x2:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
+start2x2x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20632,53 +22554,73 @@ row2x2:
 	VPXORD      Z5, Z5, Z5
 	VPXORD      Z6, Z6, Z6
 	VPXORD      Z7, Z7, Z7
+	CMPQ        R8, R10
+	JAE         total2
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next2x2:
-	CMPQ       R8, R10
-	JAE        done2x2
-	TESTQ      R14, R14
-	JZ         ask2x2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
+entry2x2x1:
+	TESTQ   R14, R14
+	JZ      ask2x2x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x2:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask2x2x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_407
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+
+near_407:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	VFMADD231PS  1984(R15), Z30, K6, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
-	VPSLLD       $0x10, 128(AX), Z29
-	VPANDD       128(AX), Z28, Z30
-	VMULPS       256(R15), Z29, Z17
-	VFMADD231PS  320(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2048(R15), Z29, Z17
+	VFMADD231PS  2112(R15), Z30, Z17
+	TESTQ        R14, R14
+	JZ           near_409
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+
+near_409:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	VMOVDQU16.Z  192(AX), K1, Z30
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  64(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z17
-	VFMADD231PS  448(R15), Z30, Z17
+	VFMADD231PS  2176(R15), Z29, Z17
+	VFMADD231PS  2240(R15), Z30, Z17
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -20686,18 +22628,18 @@ ask2x2:
 	VADDPS       Z26, Z25, Z16
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next2x2
-	JMP          finish2
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x2x1
+	JMP          scores2
 
-done2x2:
+done2x2x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened2x2
-	JA          native2x2
+	CMPQ        144(DI), $0x02
+	JB          widened2x2x1
+	JA          native2x2x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20736,6 +22678,7 @@ done2x2:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
 	VMOVUPS     Z2, 64(CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z4, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20754,7 +22697,8 @@ done2x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
+	VMOVUPS     Z4, (CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z6, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20773,10 +22717,10 @@ done2x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
-	VMOVDQU16   Z6, K1, 192(CX)
-	JMP         written2x2
+	VMOVDQU16   Z6, K1, 64(CX)
+	JMP         written2x2x1
 
-native2x2:
+native2x2x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -20791,23 +22735,25 @@ native2x2:
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
 	VMOVUPS Z2, 64(CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
+	VMOVUPS Z4, (CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG      $0x4847f262
 	WORD      $0xf672
 	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, K1, 192(CX)
-	JMP       written2x2
+	VMOVDQU16 Z6, K1, 64(CX)
+	JMP       written2x2x1
 
-widened2x2:
+widened2x2x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -20825,67 +22771,63 @@ widened2x2:
 	VMOVAPS   Z30, Z3
 	VMOVUPS   Z2, 128(CX)
 	VMOVUPS   Z3, 192(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z5, Z4, Z29
 	VPERMI2PS Z5, Z4, Z30
 	VMOVAPS   Z29, Z4
 	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   Z4, (CX)
+	VMOVUPS   Z5, 64(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z7, Z6, Z29
 	VPERMI2PS Z7, Z6, Z30
 	VMOVAPS   Z29, Z6
 	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, K1, 384(CX)
-	VMOVUPS   Z7, K2, 448(CX)
+	VMOVUPS   Z6, K1, 128(CX)
+	VMOVUPS   Z7, K2, 192(CX)
 
-written2x2:
+written2x2x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row2x2
-	JMP  finish2
+	JB   row
+	VZEROUPPER
+	RET
 
-row2x3:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VMOVDQU16.Z 320(R9), K1, Z30
+start2x3x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20898,67 +22840,87 @@ row2x3:
 	VPXORD      Z9, Z9, Z9
 	VPXORD      Z10, Z10, Z10
 	VPXORD      Z11, Z11, Z11
+	CMPQ        R8, R10
+	JAE         total2
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next2x3:
-	CMPQ       R8, R10
-	JAE        done2x3
-	TESTQ      R14, R14
-	JZ         ask2x3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
+entry2x3x1:
+	TESTQ   R14, R14
+	JZ      ask2x3x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x3:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+ask2x3x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_411
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+
+near_411:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VPSLLD       $0x10, 128(AX), Z29
 	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, K5, Z16
+	VFMADD231PS  2112(R15), Z30, K6, Z16
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	VPSLLD       $0x10, 192(AX), Z29
-	VPANDD       192(AX), Z28, Z30
-	VMULPS       384(R15), Z29, Z17
-	VFMADD231PS  448(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2176(R15), Z29, Z17
+	VFMADD231PS  2240(R15), Z30, Z17
+	TESTQ        R14, R14
+	JZ           near_414
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	PREFETCHT0   128(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+
+near_414:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	VPSLLD       $0x10, 256(AX), Z29
-	VPANDD       256(AX), Z28, Z30
-	VFMADD231PS  512(R15), Z29, Z17
-	VFMADD231PS  576(R15), Z30, Z17
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  2368(R15), Z30, Z17
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	VMOVDQU16.Z  320(AX), K1, Z30
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  128(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  640(R15), Z29, Z17
-	VFMADD231PS  704(R15), Z30, Z17
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  2496(R15), Z30, Z17
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -20966,18 +22928,18 @@ ask2x3:
 	VADDPS       Z26, Z25, Z16
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next2x3
-	JMP          finish2
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x3x1
+	JMP          scores2
 
-done2x3:
+done2x3x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened2x3
-	JA          native2x3
+	CMPQ        144(DI), $0x02
+	JB          widened2x3x1
+	JA          native2x3x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21035,6 +22997,7 @@ done2x3:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
 	VMOVUPS     Z4, 128(CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z6, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21053,7 +23016,7 @@ done2x3:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
+	VMOVUPS     Z6, (CX)
 	VPSRLD      $0x10, Z8, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21072,7 +23035,8 @@ done2x3:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
+	VMOVUPS     Z8, 64(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z10, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21091,10 +23055,10 @@ done2x3:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
-	VMOVDQU16   Z10, K1, 320(CX)
-	JMP         written2x3
+	VMOVDQU16   Z10, K1, 128(CX)
+	JMP         written2x3x1
 
-native2x3:
+native2x3x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -21116,30 +23080,32 @@ native2x3:
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
 	VMOVUPS Z4, 128(CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
+	VMOVUPS Z6, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
+	VMOVUPS Z8, 64(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG      $0x48275262
 	WORD      $0xd272
 	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, K1, 320(CX)
-	JMP       written2x3
+	VMOVDQU16 Z10, K1, 128(CX)
+	JMP       written2x3x1
 
-widened2x3:
+widened2x3x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -21165,85 +23131,79 @@ widened2x3:
 	VMOVAPS   Z30, Z5
 	VMOVUPS   Z4, 256(CX)
 	VMOVUPS   Z5, 320(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z7, Z6, Z29
 	VPERMI2PS Z7, Z6, Z30
 	VMOVAPS   Z29, Z6
 	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   Z6, (CX)
+	VMOVUPS   Z7, 64(CX)
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z9, Z8, Z29
 	VPERMI2PS Z9, Z8, Z30
 	VMOVAPS   Z29, Z8
 	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   Z8, 128(CX)
+	VMOVUPS   Z9, 192(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z11, Z10, Z29
 	VPERMI2PS Z11, Z10, Z30
 	VMOVAPS   Z29, Z10
 	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, K1, 640(CX)
-	VMOVUPS   Z11, K2, 704(CX)
+	VMOVUPS   Z10, K1, 256(CX)
+	VMOVUPS   Z11, K2, 320(CX)
 
-written2x3:
+written2x3x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row2x3
-	JMP  finish2
+	JB   row
+	VZEROUPPER
+	RET
 
-row2x4:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
+start2x4x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMOVUPS     Z29, 2560(R15)
+	VMOVUPS     Z30, 2624(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2688(R15)
+	VMOVUPS     Z30, 2752(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -21260,81 +23220,95 @@ row2x4:
 	VPXORD      Z13, Z13, Z13
 	VPXORD      Z14, Z14, Z14
 	VPXORD      Z15, Z15, Z15
+	CMPQ        R8, R10
+	JAE         total2
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next2x4:
-	CMPQ       R8, R10
-	JAE        done2x4
-	TESTQ      R14, R14
-	JZ         ask2x4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry2x4x1:
+	TESTQ   R14, R14
+	JZ      ask2x4x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask2x4:
+ask2x4x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	PREFETCHT0   (R9)
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
+	PREFETCHT0   64(R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VPSLLD       $0x10, 128(AX), Z29
 	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  256(R15), Z29, Z16
-	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
+	PREFETCHT0   128(R9)
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 	VPSLLD       $0x10, 192(AX), Z29
 	VPANDD       192(AX), Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z16
-	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  2176(R15), Z29, K5, Z16
+	VFMADD231PS  2240(R15), Z30, K6, Z16
+	PREFETCHT0   192(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	VPSLLD       $0x10, 256(AX), Z29
-	VPANDD       256(AX), Z28, Z30
-	VMULPS       512(R15), Z29, Z17
-	VFMADD231PS  576(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2304(R15), Z29, Z17
+	VFMADD231PS  2368(R15), Z30, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	VPSLLD       $0x10, 320(AX), Z29
-	VPANDD       320(AX), Z28, Z30
-	VFMADD231PS  640(R15), Z29, Z17
-	VFMADD231PS  704(R15), Z30, Z17
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  2496(R15), Z30, Z17
+	PREFETCHT0   64(R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	VPSLLD       $0x10, 384(AX), Z29
-	VPANDD       384(AX), Z28, Z30
-	VFMADD231PS  768(R15), Z29, Z17
-	VFMADD231PS  832(R15), Z30, Z17
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  2560(R15), Z29, Z17
+	VFMADD231PS  2624(R15), Z30, Z17
+	PREFETCHT0   128(R9)
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	VMOVDQU16.Z  448(AX), K1, Z30
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  192(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  896(R15), Z29, Z17
-	VFMADD231PS  960(R15), Z30, Z17
+	VFMADD231PS  2688(R15), Z29, Z17
+	VFMADD231PS  2752(R15), Z30, Z17
+	PREFETCHT0   192(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -21342,18 +23316,18 @@ ask2x4:
 	VADDPS       Z26, Z25, Z16
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next2x4
-	JMP          finish2
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           entry2x4x1
+	JMP          scores2
 
-done2x4:
+done2x4x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened2x4
-	JA          native2x4
+	CMPQ        144(DI), $0x02
+	JB          widened2x4x1
+	JA          native2x4x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21430,6 +23404,7 @@ done2x4:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
 	VMOVUPS     Z6, 192(CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z8, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21448,7 +23423,7 @@ done2x4:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
+	VMOVUPS     Z8, (CX)
 	VPSRLD      $0x10, Z10, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21467,7 +23442,7 @@ done2x4:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
-	VMOVUPS     Z10, 320(CX)
+	VMOVUPS     Z10, 64(CX)
 	VPSRLD      $0x10, Z12, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21486,7 +23461,8 @@ done2x4:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z12
-	VMOVUPS     Z12, 384(CX)
+	VMOVUPS     Z12, 128(CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z14, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21505,10 +23481,10 @@ done2x4:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z14
-	VMOVDQU16   Z14, K1, 448(CX)
-	JMP         written2x4
+	VMOVDQU16   Z14, K1, 192(CX)
+	JMP         written2x4x1
 
-native2x4:
+native2x4x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -21537,37 +23513,39 @@ native2x4:
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
 	VMOVUPS Z6, 192(CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
+	VMOVUPS Z8, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
+	VMOVUPS Z10, 64(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
 	LONG    $0x48175262
 	WORD    $0xe472
 	VPERMW  Z12, Z29, Z12
-	VMOVUPS Z12, 384(CX)
+	VMOVUPS Z12, 128(CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
 	LONG      $0x48075262
 	WORD      $0xf672
 	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written2x4
+	VMOVDQU16 Z14, K1, 192(CX)
+	JMP       written2x4x1
 
-widened2x4:
+widened2x4x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -21601,155 +23579,141 @@ widened2x4:
 	VMOVAPS   Z30, Z7
 	VMOVUPS   Z6, 384(CX)
 	VMOVUPS   Z7, 448(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z9, Z8, Z29
 	VPERMI2PS Z9, Z8, Z30
 	VMOVAPS   Z29, Z8
 	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   Z8, (CX)
+	VMOVUPS   Z9, 64(CX)
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z11, Z10, Z29
 	VPERMI2PS Z11, Z10, Z30
 	VMOVAPS   Z29, Z10
 	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, 640(CX)
-	VMOVUPS   Z11, 704(CX)
+	VMOVUPS   Z10, 128(CX)
+	VMOVUPS   Z11, 192(CX)
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z13, Z12, Z29
 	VPERMI2PS Z13, Z12, Z30
 	VMOVAPS   Z29, Z12
 	VMOVAPS   Z30, Z13
-	VMOVUPS   Z12, 768(CX)
-	VMOVUPS   Z13, 832(CX)
+	VMOVUPS   Z12, 256(CX)
+	VMOVUPS   Z13, 320(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z15, Z14, Z29
 	VPERMI2PS Z15, Z14, Z30
 	VMOVAPS   Z29, Z14
 	VMOVAPS   Z30, Z15
-	VMOVUPS   Z14, K1, 896(CX)
-	VMOVUPS   Z15, K2, 960(CX)
+	VMOVUPS   Z14, K1, 384(CX)
+	VMOVUPS   Z15, K2, 448(CX)
 
-written2x4:
+written2x4x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row2x4
-	JMP  finish2
+	JB   row
+	VZEROUPPER
+	RET
 
-row4x1:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
+start4x1x2:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
 	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
+	CMPQ        R8, R10
+	JAE         total4
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next4x1:
-	CMPQ       R8, R10
-	JAE        done4x1
-	TESTQ      R14, R14
-	JZ         ask4x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
+entry4x1x2:
+	TESTQ   R14, R14
+	JZ      ask4x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask4x1:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
-	VBROADCASTSS (R11), Z31
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-	VPSLLD       $0x10, 64(AX), Z29
-	VPANDD       64(AX), Z28, Z30
-	VMULPS       128(R15), Z29, Z17
-	VFMADD231PS  192(R15), Z30, Z17
-	VBROADCASTSS 4(R11), Z31
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VPSLLD       $0x10, 128(AX), Z29
-	VPANDD       128(AX), Z28, Z30
-	VMULPS       256(R15), Z29, Z17
-	VFMADD231PS  320(R15), Z30, Z17
-	VBROADCASTSS 8(R11), Z31
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	VMOVDQU16.Z  192(AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VMULPS       384(R15), Z29, Z18
-	VFMADD231PS  448(R15), Z30, Z18
-	VBROADCASTSS 12(R11), Z31
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next4x1
-	JMP          finish4
+ask4x1x2:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VFMADD231PS 1856(R15), Z30, K6, Z16
+	TESTQ       R14, R14
+	JZ          near_425
+	PREFETCHT0  (R9)
 
-done4x1:
+near_425:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      1920(R15), Z29, Z17
+	VFMADD231PS 1984(R15), Z30, Z17
+	TESTQ       R14, R14
+	JZ          near_426
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_426:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          entry4x1x2
+	JMP         scores4
+
+done4x1x2:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened4x1
-	JA          native4x1
+	CMPQ        144(DI), $0x02
+	JB          widened4x1x2
+	JA          native4x1x2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21769,6 +23733,8 @@ done4x1:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
 	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z2, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21787,7 +23753,561 @@ done4x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
+	VMOVDQU16   Z2, K1, (CX)
+	JMP         written4x1x2
+
+native4x1x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, K1, (CX)
+	JMP       written4x1x2
+
+widened4x1x2:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, K1, (CX)
+	VMOVUPS   Z3, K2, 64(CX)
+
+written4x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start4x1x4:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R8, R10
+	JAE         total4
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry4x1x4:
+	TESTQ   R14, R14
+	JZ      ask4x1x4
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask4x1x4:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      1792(R15), Z29, Z16
+	VFMADD231PS 1856(R15), Z30, Z16
+	TESTQ       R14, R14
+	JZ          near_427
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_427:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          entry4x1x4
+	JMP         scores4
+
+done4x1x4:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened4x1x4
+	JA          native4x1x4
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVDQU16   Z0, K1, (CX)
+	JMP         written4x1x4
+
+native4x1x4:
+	SUBQ    136(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z29, Z0
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       written4x1x4
+
+widened4x1x4:
+	KSHIFTRD  $0x10, K1, K2
+	SUBQ      136(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, K1, (CX)
+	VMOVUPS   Z1, K2, 64(CX)
+
+written4x1x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start4x0x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1792(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1856(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1920(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1984(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R8, R10
+	JAE         total4
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry4x0x1:
+	TESTQ   R14, R14
+	JZ      ask4x0x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask4x0x1:
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	VPMOVZXWD  (AX), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMULPS.Z   1792(R15), Z29, K5, Z16
+	TESTQ      R14, R14
+	JZ         near_428
+	PREFETCHT0 (R9)
+
+near_428:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	TESTQ        R14, R14
+	JZ           near_429
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+
+near_429:
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	TESTQ        R14, R14
+	JZ           near_430
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+
+near_430:
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       1984(R15), Z29, Z18
+	TESTQ        R14, R14
+	JZ           near_431
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+
+near_431:
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           entry4x0x1
+	JMP          scores4
+
+done4x0x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened4x0x1
+	JA          native4x0x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z1, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z1, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z3, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z3, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, K1, (CX)
+	JMP         written4x0x1
+
+native4x0x1:
+	// VCVTNEPS2BF16 Z0, Y29
+	LONG      $0x487e6262
+	WORD      $0xe872
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z1, Y29
+	LONG      $0x487e6262
+	WORD      $0xe972
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z2, Y29
+	LONG      $0x487e6262
+	WORD      $0xea72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+
+	// VCVTNEPS2BF16 Z3, Y29
+	LONG      $0x487e6262
+	WORD      $0xeb72
+	VMOVDQU16 Y29, K1, (CX)
+	JMP       written4x0x1
+
+widened4x0x1:
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z3, K1, (CX)
+
+written4x0x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start4x1x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R8, R10
+	JAE         total4
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry4x1x1:
+	TESTQ   R14, R14
+	JZ      ask4x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask4x1x1:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VFMADD231PS 1856(R15), Z30, K6, Z16
+	TESTQ       R14, R14
+	JZ          near_432
+	PREFETCHT0  (R9)
+
+near_432:
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VFMADD231PS  1984(R15), Z30, K6, Z17
+	TESTQ        R14, R14
+	JZ           near_433
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+
+near_433:
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VFMADD231PS  2112(R15), Z30, K6, Z17
+	TESTQ        R14, R14
+	JZ           near_434
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+
+near_434:
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  (AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       2176(R15), Z29, Z18
+	VFMADD231PS  2240(R15), Z30, Z18
+	TESTQ        R14, R14
+	JZ           near_435
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+
+near_435:
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           entry4x1x1
+	JMP          scores4
+
+done4x1x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened4x1x1
+	JA          native4x1x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z4, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21806,7 +24326,9 @@ done4x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
+	VMOVUPS     Z4, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z6, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -21825,10 +24347,10 @@ done4x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
-	VMOVDQU16   Z6, K1, 192(CX)
-	JMP         written4x1
+	VMOVDQU16   Z6, K1, (CX)
+	JMP         written4x1x1
 
-native4x1:
+native4x1x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -21836,30 +24358,34 @@ native4x1:
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
 	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG      $0x4847f262
 	WORD      $0xf672
 	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, K1, 192(CX)
-	JMP       written4x1
+	VMOVDQU16 Z6, K1, (CX)
+	JMP       written4x1x1
 
-widened4x1:
+widened4x1x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -21869,85 +24395,83 @@ widened4x1:
 	VMOVAPS   Z30, Z1
 	VMOVUPS   Z0, (CX)
 	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z3, Z2, Z29
 	VPERMI2PS Z3, Z2, Z30
 	VMOVAPS   Z29, Z2
 	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   Z2, (CX)
+	VMOVUPS   Z3, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z5, Z4, Z29
 	VPERMI2PS Z5, Z4, Z30
 	VMOVAPS   Z29, Z4
 	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   Z4, (CX)
+	VMOVUPS   Z5, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z7, Z6, Z29
 	VPERMI2PS Z7, Z6, Z30
 	VMOVAPS   Z29, Z6
 	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, K1, 384(CX)
-	VMOVUPS   Z7, K2, 448(CX)
+	VMOVUPS   Z6, K1, (CX)
+	VMOVUPS   Z7, K2, 64(CX)
 
-written4x1:
+written4x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row4x1
-	JMP  finish4
+	JB   row
+	VZEROUPPER
+	RET
 
-row4x2:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
+start4x2x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2560(R15)
+	VMOVUPS     Z30, 2624(R15)
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2688(R15)
+	VMOVUPS     Z30, 2752(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -21964,86 +24488,104 @@ row4x2:
 	VPXORD      Z13, Z13, Z13
 	VPXORD      Z14, Z14, Z14
 	VPXORD      Z15, Z15, Z15
+	CMPQ        R8, R10
+	JAE         total4
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next4x2:
-	CMPQ       R8, R10
-	JAE        done4x2
-	TESTQ      R14, R14
-	JZ         ask4x2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry4x2x1:
+	TESTQ   R14, R14
+	JZ      ask4x2x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask4x2:
+ask4x2x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	PREFETCHT0   (R9)
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	VPSLLD       $0x10, 64(AX), Z29
 	VPANDD       64(AX), Z28, Z30
-	VFMADD231PS  128(R15), Z29, Z16
-	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	VFMADD231PS  1984(R15), Z30, K6, Z16
+	PREFETCHT0   64(R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
-	VPSLLD       $0x10, 128(AX), Z29
-	VPANDD       128(AX), Z28, Z30
-	VMULPS       256(R15), Z29, Z17
-	VFMADD231PS  320(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2048(R15), Z29, Z17
+	VFMADD231PS  2112(R15), Z30, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	VPSLLD       $0x10, 192(AX), Z29
-	VPANDD       192(AX), Z28, Z30
-	VFMADD231PS  384(R15), Z29, Z17
-	VFMADD231PS  448(R15), Z30, Z17
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2176(R15), Z29, K5, Z17
+	VFMADD231PS  2240(R15), Z30, K6, Z17
+	PREFETCHT0   64(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	VPSLLD       $0x10, 256(AX), Z29
-	VPANDD       256(AX), Z28, Z30
-	VMULPS       512(R15), Z29, Z17
-	VFMADD231PS  576(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2304(R15), Z29, Z17
+	VFMADD231PS  2368(R15), Z30, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 8(R11), Z31
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	VPSLLD       $0x10, 320(AX), Z29
-	VPANDD       320(AX), Z28, Z30
-	VFMADD231PS  640(R15), Z29, Z17
-	VFMADD231PS  704(R15), Z30, Z17
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, K5, Z17
+	VFMADD231PS  2496(R15), Z30, K6, Z17
+	PREFETCHT0   64(R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	VPSLLD       $0x10, 384(AX), Z29
-	VPANDD       384(AX), Z28, Z30
-	VMULPS       768(R15), Z29, Z18
-	VFMADD231PS  832(R15), Z30, Z18
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2560(R15), Z29, Z18
+	VFMADD231PS  2624(R15), Z30, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 12(R11), Z31
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	VMOVDQU16.Z  448(AX), K1, Z30
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  64(AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  896(R15), Z29, Z18
-	VFMADD231PS  960(R15), Z30, Z18
+	VFMADD231PS  2688(R15), Z29, Z18
+	VFMADD231PS  2752(R15), Z30, Z18
+	PREFETCHT0   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -22054,18 +24596,18 @@ ask4x2:
 	VADDPS       Z26, Z25, Z16
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next4x2
-	JMP          finish4
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           entry4x2x1
+	JMP          scores4
 
-done4x2:
+done4x2x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened4x2
-	JA          native4x2
+	CMPQ        144(DI), $0x02
+	JB          widened4x2x1
+	JA          native4x2x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22104,6 +24646,7 @@ done4x2:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
 	VMOVUPS     Z2, 64(CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z4, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22122,7 +24665,7 @@ done4x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
+	VMOVUPS     Z4, (CX)
 	VPSRLD      $0x10, Z6, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22141,7 +24684,8 @@ done4x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
+	VMOVUPS     Z6, 64(CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z8, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22160,7 +24704,7 @@ done4x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
+	VMOVUPS     Z8, (CX)
 	VPSRLD      $0x10, Z10, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22179,7 +24723,8 @@ done4x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
-	VMOVUPS     Z10, 320(CX)
+	VMOVUPS     Z10, 64(CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z12, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22198,7 +24743,8 @@ done4x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z12
-	VMOVUPS     Z12, 384(CX)
+	VMOVUPS     Z12, (CX)
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z14, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22217,10 +24763,10 @@ done4x2:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z14
-	VMOVDQU16   Z14, K1, 448(CX)
-	JMP         written4x2
+	VMOVDQU16   Z14, K1, 64(CX)
+	JMP         written4x2x1
 
-native4x2:
+native4x2x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -22235,51 +24781,55 @@ native4x2:
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
 	VMOVUPS Z2, 64(CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
+	VMOVUPS Z4, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
+	VMOVUPS Z6, 64(CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
+	VMOVUPS Z8, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
+	VMOVUPS Z10, 64(CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
 	LONG    $0x48175262
 	WORD    $0xe472
 	VPERMW  Z12, Z29, Z12
-	VMOVUPS Z12, 384(CX)
+	VMOVUPS Z12, (CX)
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
 	LONG      $0x48075262
 	WORD      $0xf672
 	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written4x2
+	VMOVDQU16 Z14, K1, 64(CX)
+	JMP       written4x2x1
 
-widened4x2:
+widened4x2x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -22297,109 +24847,927 @@ widened4x2:
 	VMOVAPS   Z30, Z3
 	VMOVUPS   Z2, 128(CX)
 	VMOVUPS   Z3, 192(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z5, Z4, Z29
 	VPERMI2PS Z5, Z4, Z30
 	VMOVAPS   Z29, Z4
 	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   Z4, (CX)
+	VMOVUPS   Z5, 64(CX)
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z7, Z6, Z29
 	VPERMI2PS Z7, Z6, Z30
 	VMOVAPS   Z29, Z6
 	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   Z6, 128(CX)
+	VMOVUPS   Z7, 192(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z9, Z8, Z29
 	VPERMI2PS Z9, Z8, Z30
 	VMOVAPS   Z29, Z8
 	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   Z8, (CX)
+	VMOVUPS   Z9, 64(CX)
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z11, Z10, Z29
 	VPERMI2PS Z11, Z10, Z30
 	VMOVAPS   Z29, Z10
 	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, 640(CX)
-	VMOVUPS   Z11, 704(CX)
+	VMOVUPS   Z10, 128(CX)
+	VMOVUPS   Z11, 192(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z13, Z12, Z29
 	VPERMI2PS Z13, Z12, Z30
 	VMOVAPS   Z29, Z12
 	VMOVAPS   Z30, Z13
-	VMOVUPS   Z12, 768(CX)
-	VMOVUPS   Z13, 832(CX)
+	VMOVUPS   Z12, (CX)
+	VMOVUPS   Z13, 64(CX)
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z15, Z14, Z29
 	VPERMI2PS Z15, Z14, Z30
 	VMOVAPS   Z29, Z14
 	VMOVAPS   Z30, Z15
-	VMOVUPS   Z14, K1, 896(CX)
-	VMOVUPS   Z15, K2, 960(CX)
+	VMOVUPS   Z14, K1, 128(CX)
+	VMOVUPS   Z15, K2, 192(CX)
 
-written4x2:
+written4x2x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row4x2
-	JMP  finish4
+	JB   row
+	VZEROUPPER
+	RET
 
-row8x1:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
+start8x1x2:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R8, R10
+	JAE         total8
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry8x1x2:
+	TESTQ   R14, R14
+	JZ      ask8x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask8x1x2:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VFMADD231PS 1856(R15), Z30, K6, Z16
+	TESTQ       R14, R14
+	JZ          near_444
+	PREFETCHT0  (R9)
+
+near_444:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VFMADD231PS 1984(R15), Z30, K6, Z17
+	TESTQ       R14, R14
+	JZ          near_445
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_445:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    2048(R15), Z29, K5, Z17
+	VFMADD231PS 2112(R15), Z30, K6, Z17
+	TESTQ       R14, R14
+	JZ          near_446
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_446:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      2176(R15), Z29, Z18
+	VFMADD231PS 2240(R15), Z30, Z18
+	TESTQ       R14, R14
+	JZ          near_447
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_447:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          entry8x1x2
+	JMP         scores8
+
+done8x1x2:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened8x1x2
+	JA          native8x1x2
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVDQU16   Z6, K1, (CX)
+	JMP         written8x1x2
+
+native8x1x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, (CX)
+	JMP       written8x1x2
+
+widened8x1x2:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, (CX)
+	VMOVUPS   Z3, 64(CX)
+	ADDQ      128(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, (CX)
+	VMOVUPS   Z5, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, K1, (CX)
+	VMOVUPS   Z7, K2, 64(CX)
+
+written8x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start8x1x4:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R8, R10
+	JAE         total8
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry8x1x4:
+	TESTQ   R14, R14
+	JZ      ask8x1x4
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask8x1x4:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VFMADD231PS 1856(R15), Z30, K6, Z16
+	TESTQ       R14, R14
+	JZ          near_448
+	PREFETCHT0  (R9)
+
+near_448:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      1920(R15), Z29, Z17
+	VFMADD231PS 1984(R15), Z30, Z17
+	TESTQ       R14, R14
+	JZ          near_449
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_449:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          entry8x1x4
+	JMP         scores8
+
+done8x1x4:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened8x1x4
+	JA          native8x1x4
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVDQU16   Z2, K1, (CX)
+	JMP         written8x1x4
+
+native8x1x4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, K1, (CX)
+	JMP       written8x1x4
+
+widened8x1x4:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, K1, (CX)
+	VMOVUPS   Z3, K2, 64(CX)
+
+written8x1x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start8x0x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1792(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1856(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1920(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1984(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2048(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2112(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2176(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2240(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R8, R10
+	JAE         total8
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry8x0x1:
+	TESTQ   R14, R14
+	JZ      ask8x0x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask8x0x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       2240(R15), Z29, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           entry8x0x1
+	JMP          scores8
+
+done8x0x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened8x0x1
+	JA          native8x0x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z1, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z1, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z3, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z3, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z5, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z5, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z7, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z7, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, K1, (CX)
+	JMP         written8x0x1
+
+native8x0x1:
+	// VCVTNEPS2BF16 Z0, Y29
+	LONG      $0x487e6262
+	WORD      $0xe872
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z1, Y29
+	LONG      $0x487e6262
+	WORD      $0xe972
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z2, Y29
+	LONG      $0x487e6262
+	WORD      $0xea72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z3, Y29
+	LONG      $0x487e6262
+	WORD      $0xeb72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z4, Y29
+	LONG      $0x487e6262
+	WORD      $0xec72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z5, Y29
+	LONG      $0x487e6262
+	WORD      $0xed72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z6, Y29
+	LONG      $0x487e6262
+	WORD      $0xee72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+
+	// VCVTNEPS2BF16 Z7, Y29
+	LONG      $0x487e6262
+	WORD      $0xef72
+	VMOVDQU16 Y29, K1, (CX)
+	JMP       written8x0x1
+
+widened8x0x1:
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z3, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z5, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z7, K1, (CX)
+
+written8x0x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start8x1x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2560(R15)
+	VMOVUPS     Z30, 2624(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2688(R15)
+	VMOVUPS     Z30, 2752(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -22416,60 +25784,71 @@ row8x1:
 	VPXORD      Z13, Z13, Z13
 	VPXORD      Z14, Z14, Z14
 	VPXORD      Z15, Z15, Z15
+	CMPQ        R8, R10
+	JAE         total8
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next8x1:
-	CMPQ       R8, R10
-	JAE        done8x1
-	TESTQ      R14, R14
-	JZ         ask8x1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry8x1x1:
+	TESTQ   R14, R14
+	JZ      ask8x1x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask8x1:
+ask8x1x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS       (R15), Z29, Z16
-	VFMADD231PS  64(R15), Z30, Z16
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VFMADD231PS  1856(R15), Z30, K6, Z16
+	PREFETCHT0   (R9)
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
-	VPSLLD       $0x10, 64(AX), Z29
-	VPANDD       64(AX), Z28, Z30
-	VMULPS       128(R15), Z29, Z17
-	VFMADD231PS  192(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VFMADD231PS  1984(R15), Z30, K6, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	VPSLLD       $0x10, 128(AX), Z29
-	VPANDD       128(AX), Z28, Z30
-	VMULPS       256(R15), Z29, Z17
-	VFMADD231PS  320(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VFMADD231PS  2112(R15), Z30, K6, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 8(R11), Z31
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	VPSLLD       $0x10, 192(AX), Z29
-	VPANDD       192(AX), Z28, Z30
-	VMULPS       384(R15), Z29, Z18
-	VFMADD231PS  448(R15), Z30, Z18
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VFMADD231PS  2240(R15), Z30, K6, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 12(R11), Z31
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
@@ -22479,35 +25858,50 @@ ask8x1:
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	VPSLLD       $0x10, 256(AX), Z29
-	VPANDD       256(AX), Z28, Z30
-	VMULPS       512(R15), Z29, Z17
-	VFMADD231PS  576(R15), Z30, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VFMADD231PS  2368(R15), Z30, K6, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 16(R11), Z31
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	VPSLLD       $0x10, 320(AX), Z29
-	VPANDD       320(AX), Z28, Z30
-	VMULPS       640(R15), Z29, Z18
-	VFMADD231PS  704(R15), Z30, Z18
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VFMADD231PS  2496(R15), Z30, K6, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 20(R11), Z31
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	VPSLLD       $0x10, 384(AX), Z29
-	VPANDD       384(AX), Z28, Z30
-	VMULPS       768(R15), Z29, Z18
-	VFMADD231PS  832(R15), Z30, Z18
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VFMADD231PS  2624(R15), Z30, K6, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 24(R11), Z31
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	VMOVDQU16.Z  448(AX), K1, Z30
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VMULPS       896(R15), Z29, Z19
-	VFMADD231PS  960(R15), Z30, Z19
+	VMULPS       2688(R15), Z29, Z19
+	VFMADD231PS  2752(R15), Z30, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 28(R11), Z31
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
@@ -22522,18 +25916,18 @@ ask8x1:
 	VADDPS       Z26, Z25, Z16
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         R12, R11
-	CMPQ         R13, 216(DI)
-	JB           next8x1
-	JMP          finish8
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           entry8x1x1
+	JMP          scores8
 
-done8x1:
+done8x1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened8x1
-	JA          native8x1
+	CMPQ        144(DI), $0x02
+	JB          widened8x1x1
+	JA          native8x1x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22553,6 +25947,7 @@ done8x1:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
 	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z2, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22571,7 +25966,8 @@ done8x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
+	VMOVUPS     Z2, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z4, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22590,7 +25986,8 @@ done8x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
+	VMOVUPS     Z4, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z6, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22609,7 +26006,8 @@ done8x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
+	VMOVUPS     Z6, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z8, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22628,7 +26026,8 @@ done8x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
+	VMOVUPS     Z8, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z10, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22647,7 +26046,8 @@ done8x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
-	VMOVUPS     Z10, 320(CX)
+	VMOVUPS     Z10, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z12, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22666,7 +26066,9 @@ done8x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z12
-	VMOVUPS     Z12, 384(CX)
+	VMOVUPS     Z12, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z14, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -22685,10 +26087,10 @@ done8x1:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z14
-	VMOVDQU16   Z14, K1, 448(CX)
-	JMP         written8x1
+	VMOVDQU16   Z14, K1, (CX)
+	JMP         written8x1x1
 
-native8x1:
+native8x1x1:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -22696,58 +26098,66 @@ native8x1:
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
 	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
+	VMOVUPS Z6, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
+	VMOVUPS Z8, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
+	VMOVUPS Z10, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
 	LONG    $0x48175262
 	WORD    $0xe472
 	VPERMW  Z12, Z29, Z12
-	VMOVUPS Z12, 384(CX)
+	VMOVUPS Z12, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
 	LONG      $0x48075262
 	WORD      $0xf672
 	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written8x1
+	VMOVDQU16 Z14, K1, (CX)
+	JMP       written8x1x1
 
-widened8x1:
+widened8x1x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -22757,2617 +26167,123 @@ widened8x1:
 	VMOVAPS   Z30, Z1
 	VMOVUPS   Z0, (CX)
 	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z3, Z2, Z29
 	VPERMI2PS Z3, Z2, Z30
 	VMOVAPS   Z29, Z2
 	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   Z2, (CX)
+	VMOVUPS   Z3, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z5, Z4, Z29
 	VPERMI2PS Z5, Z4, Z30
 	VMOVAPS   Z29, Z4
 	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   Z4, (CX)
+	VMOVUPS   Z5, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z7, Z6, Z29
 	VPERMI2PS Z7, Z6, Z30
 	VMOVAPS   Z29, Z6
 	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   Z6, (CX)
+	VMOVUPS   Z7, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z9, Z8, Z29
 	VPERMI2PS Z9, Z8, Z30
 	VMOVAPS   Z29, Z8
 	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   Z8, (CX)
+	VMOVUPS   Z9, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z11, Z10, Z29
 	VPERMI2PS Z11, Z10, Z30
 	VMOVAPS   Z29, Z10
 	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, 640(CX)
-	VMOVUPS   Z11, 704(CX)
+	VMOVUPS   Z10, (CX)
+	VMOVUPS   Z11, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z13, Z12, Z29
 	VPERMI2PS Z13, Z12, Z30
 	VMOVAPS   Z29, Z12
 	VMOVAPS   Z30, Z13
-	VMOVUPS   Z12, 768(CX)
-	VMOVUPS   Z13, 832(CX)
+	VMOVUPS   Z12, (CX)
+	VMOVUPS   Z13, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z15, Z14, Z29
 	VPERMI2PS Z15, Z14, Z30
 	VMOVAPS   Z29, Z14
 	VMOVAPS   Z30, Z15
-	VMOVUPS   Z14, K1, 896(CX)
-	VMOVUPS   Z15, K2, 960(CX)
+	VMOVUPS   Z14, K1, (CX)
+	VMOVUPS   Z15, K2, 64(CX)
 
-written8x1:
+written8x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
-	JB   row8x1
-	JMP  finish8
-
-finish1:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x04, CX
-
-fold1x1:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished1x1
-	SHRQ       $0x06, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    512(AX), Z17
-	VMOVUPS    576(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    640(AX), Z18
-	VMOVUPS    704(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    768(AX), Z18
-	VMOVUPS    832(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VMOVUPS    896(AX), Z19
-	VMOVUPS    960(AX), Z20
-	VSHUFF32X4 $0x44, Z20, Z19, Z25
-	VSHUFF32X4 $0xee, Z20, Z19, Z26
-	VADDPS     Z26, Z25, Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x04
-	JNE        apart1x1
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put1x1
-
-apart1x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put1x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000400, AX
-	JMP  fold1x1
-
-finished1x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end1x1
-	CMPQ 232(DI), $0x00000021
-	JE   next1x1
-	CMPQ 232(DI), $0x00000022
-	JE   next1x2
-	CMPQ 232(DI), $0x00000023
-	JE   next1x3
-	CMPQ 232(DI), $0x00000024
-	JE   next1x4
-	CMPQ 232(DI), $0x00000025
-	JE   next1x5
-	CMPQ 232(DI), $0x00000026
-	JE   next1x6
-	CMPQ 232(DI), $0x00000027
-	JE   next1x7
-	CMPQ 232(DI), $0x00000028
-	JE   next1x8
-
-end1x1:
+	JB   row
 	VZEROUPPER
 	RET
 
-finish2:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x03, CX
-
-fold2x1:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished2x1
-	SHRQ       $0x05, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x08
-	JNE        apart2x1
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put2x1
-
-apart2x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put2x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000200, AX
-	JMP  fold2x1
-
-finished2x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end2x1
-	CMPQ 232(DI), $0x00000041
-	JE   next2x1
-	CMPQ 232(DI), $0x00000042
-	JE   next2x2
-	CMPQ 232(DI), $0x00000043
-	JE   next2x3
-	CMPQ 232(DI), $0x00000044
-	JE   next2x4
-
-end2x1:
-	VZEROUPPER
-	RET
-
-finish4:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x02, CX
-
-fold4x1:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished4x1
-	SHRQ    $0x04, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x44, Z17, Z16, Z25
-	VSHUFPS $0xee, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS 128(AX), Z17
-	VMOVUPS 192(AX), Z18
-	VSHUFPS $0x44, Z18, Z17, Z25
-	VSHUFPS $0xee, Z18, Z17, Z26
-	VADDPS  Z26, Z25, Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x10
-	JNE     apart4x1
-	VMOVUPS Z16, K2, (R15)
-	JMP     put4x1
-
-apart4x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put4x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000100, AX
-	JMP  fold4x1
-
-finished4x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end4x1
-	CMPQ 232(DI), $0x00000081
-	JE   next4x1
-	CMPQ 232(DI), $0x00000082
-	JE   next4x2
-
-end4x1:
-	VZEROUPPER
-	RET
-
-finish8:
-	MOVQ 208(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x01, CX
-
-fold8x1:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished8x1
-	SHRQ    $0x03, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x20
-	JNE     apart8x1
-	VMOVUPS Z16, K2, (R15)
-	JMP     put8x1
-
-apart8x1:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put8x1:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000080, AX
-	JMP  fold8x1
-
-finished8x1:
-	MOVQ 208(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end8x1
-	CMPQ 232(DI), $0x00000101
-	JE   next8x1
-
-end8x1:
-	VZEROUPPER
-	RET
-
-// func attendGradLanes512b16(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·attendGradLanes512b16(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
-	KMOVD        R9, K1
-	VMOVDQU32    (R13), Z23
-	VMOVDQU32    64(R13), Z24
-	VMOVDQU32    128(R13), Z25
-	VMOVDQU32    192(R13), Z26
-	VMOVDQU32    256(R13), Z27
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	RET
-
-row1:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VMOVDQU16.Z (R9), K1, Z30
+start16x1x2:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z30, 2368(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z30, 2496(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2560(R15)
+	VMOVUPS     Z30, 2624(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-
-next1:
-	CMPQ       R8, R10
-	JAE        done1
-	TESTQ      R14, R14
-	JZ         ask1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask1:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVDQU16.Z   (AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next1
-
-done1:
-	MOVQ        48(DI), CX
-	IMULQ       DX, CX
-	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened1
-	JA          native1
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVDQU16   Z0, K1, (CX)
-	JMP         written1
-
-native1:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, K1, (CX)
-	JMP       written1
-
-widened1:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, K1, (CX)
-	VMOVUPS   Z1, K2, 64(CX)
-
-written1:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row1
-	VZEROUPPER
-	RET
-
-row2:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VMOVDQU16.Z 64(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-
-next2:
-	CMPQ       R8, R10
-	JAE        done2
-	TESTQ      R14, R14
-	JZ         ask2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask2:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVDQU16.Z   64(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z30, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next2
-
-done2:
-	MOVQ        48(DI), CX
-	IMULQ       DX, CX
-	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened2
-	JA          native2
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVDQU16   Z2, K1, 64(CX)
-	JMP         written2
-
-native2:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, K1, 64(CX)
-	JMP       written2
-
-widened2:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, K1, 128(CX)
-	VMOVUPS   Z3, K2, 192(CX)
-
-written2:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row2
-	VZEROUPPER
-	RET
-
-row3:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VMOVDQU16.Z 128(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-
-next3:
-	CMPQ       R8, R10
-	JAE        done3
-	TESTQ      R14, R14
-	JZ         ask3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-
-ask3:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z30, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVDQU16.Z   128(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next3
-
-done3:
-	MOVQ        48(DI), CX
-	IMULQ       DX, CX
-	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened3
-	JA          native3
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVDQU16   Z4, K1, 128(CX)
-	JMP         written3
-
-native3:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, K1, 128(CX)
-	JMP       written3
-
-widened3:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, K1, 256(CX)
-	VMOVUPS   Z5, K2, 320(CX)
-
-written3:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row3
-	VZEROUPPER
-	RET
-
-row4:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-
-next4:
-	CMPQ       R8, R10
-	JAE        done4
-	TESTQ      R14, R14
-	JZ         ask4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-
-ask4:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z30, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVDQU16.Z   192(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VMOVDQU32     384(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVDQU32     448(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z7
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next4
-
-done4:
-	MOVQ        48(DI), CX
-	IMULQ       DX, CX
-	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened4
-	JA          native4
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVDQU16   Z6, K1, 192(CX)
-	JMP         written4
-
-native4:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, K1, 192(CX)
-	JMP       written4
-
-widened4:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, K1, 384(CX)
-	VMOVUPS   Z7, K2, 448(CX)
-
-written4:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row4
-	VZEROUPPER
-	RET
-
-row5:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VMOVDQU16.Z 256(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-
-next5:
-	CMPQ       R8, R10
-	JAE        done5
-	TESTQ      R14, R14
-	JZ         ask5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-
-ask5:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z30, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VMOVDQU32     384(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVDQU32     448(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z7
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVDQU16.Z   256(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VMOVDQU32     512(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVDQU32     576(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z9
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next5
-
-done5:
-	MOVQ        48(DI), CX
-	IMULQ       DX, CX
-	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened5
-	JA          native5
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
-	VPSRLD      $0x10, Z8, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z8, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z8, Z8, K3
-	VPSRLD      $0x10, Z8, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z9, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z9, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z9, Z9, K3
-	VPSRLD      $0x10, Z9, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z8
-	VMOVDQU16   Z8, K1, 256(CX)
-	JMP         written5
-
-native5:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG    $0x4847f262
-	WORD    $0xf672
-	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG      $0x48375262
-	WORD      $0xc072
-	VPERMW    Z8, Z29, Z8
-	VMOVDQU16 Z8, K1, 256(CX)
-	JMP       written5
-
-widened5:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z9, Z8, Z29
-	VPERMI2PS Z9, Z8, Z30
-	VMOVAPS   Z29, Z8
-	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, K1, 512(CX)
-	VMOVUPS   Z9, K2, 576(CX)
-
-written5:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row5
-	VZEROUPPER
-	RET
-
-row6:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VMOVDQU16.Z 320(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-
-next6:
-	CMPQ       R8, R10
-	JAE        done6
-	TESTQ      R14, R14
-	JZ         ask6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-
-ask6:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z30, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VMOVDQU32     384(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVDQU32     448(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z7
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 256(AX), Z29
-	VPANDD        256(AX), Z28, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VMOVDQU32     512(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVDQU32     576(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z9
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVDQU16.Z   320(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        640(R15), Z29, Z16
-	VFMADD231PS   704(R15), Z30, Z16
-	VMOVDQU32     640(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVDQU32     704(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z11
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next6
-
-done6:
-	MOVQ        48(DI), CX
-	IMULQ       DX, CX
-	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened6
-	JA          native6
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
-	VPSRLD      $0x10, Z8, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z8, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z8, Z8, K3
-	VPSRLD      $0x10, Z8, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z9, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z9, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z9, Z9, K3
-	VPSRLD      $0x10, Z9, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
-	VPSRLD      $0x10, Z10, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z10, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z10, Z10, K3
-	VPSRLD      $0x10, Z10, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z11, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z11, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z11, Z11, K3
-	VPSRLD      $0x10, Z11, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z10
-	VMOVDQU16   Z10, K1, 320(CX)
-	JMP         written6
-
-native6:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG    $0x4847f262
-	WORD    $0xf672
-	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG    $0x48375262
-	WORD    $0xc072
-	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG      $0x48275262
-	WORD      $0xd272
-	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, K1, 320(CX)
-	JMP       written6
-
-widened6:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z9, Z8, Z29
-	VPERMI2PS Z9, Z8, Z30
-	VMOVAPS   Z29, Z8
-	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z11, Z10, Z29
-	VPERMI2PS Z11, Z10, Z30
-	VMOVAPS   Z29, Z10
-	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, K1, 640(CX)
-	VMOVUPS   Z11, K2, 704(CX)
-
-written6:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row6
-	VZEROUPPER
-	RET
-
-row7:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VMOVDQU16.Z 384(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
-
-next7:
-	CMPQ       R8, R10
-	JAE        done7
-	TESTQ      R14, R14
-	JZ         ask7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-
-ask7:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z30, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VMOVDQU32     384(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVDQU32     448(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z7
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 256(AX), Z29
-	VPANDD        256(AX), Z28, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VMOVDQU32     512(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVDQU32     576(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z9
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 320(AX), Z29
-	VPANDD        320(AX), Z28, Z30
-	VMULPS        640(R15), Z29, Z16
-	VFMADD231PS   704(R15), Z30, Z16
-	VMOVDQU32     640(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVDQU32     704(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z11
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVDQU16.Z   384(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        768(R15), Z29, Z16
-	VFMADD231PS   832(R15), Z30, Z16
-	VMOVDQU32     768(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VMOVDQU32     832(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z13
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next7
-
-done7:
-	MOVQ        48(DI), CX
-	IMULQ       DX, CX
-	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened7
-	JA          native7
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
-	VPSRLD      $0x10, Z8, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z8, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z8, Z8, K3
-	VPSRLD      $0x10, Z8, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z9, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z9, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z9, Z9, K3
-	VPSRLD      $0x10, Z9, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
-	VPSRLD      $0x10, Z10, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z10, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z10, Z10, K3
-	VPSRLD      $0x10, Z10, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z11, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z11, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z11, Z11, K3
-	VPSRLD      $0x10, Z11, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z10
-	VMOVUPS     Z10, 320(CX)
-	VPSRLD      $0x10, Z12, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z12, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z12, Z12, K3
-	VPSRLD      $0x10, Z12, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z13, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z13, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z13, Z13, K3
-	VPSRLD      $0x10, Z13, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z12
-	VMOVDQU16   Z12, K1, 384(CX)
-	JMP         written7
-
-native7:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG    $0x4847f262
-	WORD    $0xf672
-	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG    $0x48375262
-	WORD    $0xc072
-	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG    $0x48275262
-	WORD    $0xd272
-	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG      $0x48175262
-	WORD      $0xe472
-	VPERMW    Z12, Z29, Z12
-	VMOVDQU16 Z12, K1, 384(CX)
-	JMP       written7
-
-widened7:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z9, Z8, Z29
-	VPERMI2PS Z9, Z8, Z30
-	VMOVAPS   Z29, Z8
-	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z11, Z10, Z29
-	VPERMI2PS Z11, Z10, Z30
-	VMOVAPS   Z29, Z10
-	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, 640(CX)
-	VMOVUPS   Z11, 704(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z13, Z12, Z29
-	VPERMI2PS Z13, Z12, Z30
-	VMOVAPS   Z29, Z12
-	VMOVAPS   Z30, Z13
-	VMOVUPS   Z12, K1, 768(CX)
-	VMOVUPS   Z13, K2, 832(CX)
-
-written7:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row7
-	VZEROUPPER
-	RET
-
-row8:
-	MOVQ        (DI), R9
-	MOVQ        8(R9)(DX*8), R10
-	MOVQ        8(DI), R9
-	LEAQ        (R9)(R10*4), R10
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2688(R15)
+	VMOVUPS     Z30, 2752(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -25384,207 +26300,188 @@ row8:
 	VPXORD      Z13, Z13, Z13
 	VPXORD      Z14, Z14, Z14
 	VPXORD      Z15, Z15, Z15
+	CMPQ        R8, R10
+	JAE         total16
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
 
-next8:
-	CMPQ       R8, R10
-	JAE        done8
-	TESTQ      R14, R14
-	JZ         ask8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+entry16x1x2:
+	TESTQ   R14, R14
+	JZ      ask16x1x2
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
 
-ask8:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMPS       (R11), Z23, Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VPERMPS       (R11), Z24, Z31
-	VFMADD231PS   Z30, Z31, Z1
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMPS       (R11), Z25, Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPERMPS       (R11), Z26, Z31
-	VFMADD231PS   Z30, Z31, Z3
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMPS       (R11), Z27, Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVDQU32     320(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z5
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VMOVDQU32     384(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVDQU32     448(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z7
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 256(AX), Z29
-	VPANDD        256(AX), Z28, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VMOVDQU32     512(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVDQU32     576(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z9
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 320(AX), Z29
-	VPANDD        320(AX), Z28, Z30
-	VMULPS        640(R15), Z29, Z16
-	VFMADD231PS   704(R15), Z30, Z16
-	VMOVDQU32     640(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVDQU32     704(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z11
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VPSLLD        $0x10, 384(AX), Z29
-	VPANDD        384(AX), Z28, Z30
-	VMULPS        768(R15), Z29, Z16
-	VFMADD231PS   832(R15), Z30, Z16
-	VMOVDQU32     768(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VMOVDQU32     832(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z13
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	VMOVDQU16.Z   448(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        896(R15), Z29, Z16
-	VFMADD231PS   960(R15), Z30, Z16
-	VMOVDQU32     896(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z29, Z31, Z14
-	VMOVDQU32     960(R13), Z31
-	VPERMPS       (R11), Z31, Z31
-	VFMADD231PS   Z30, Z31, Z15
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next8
+ask16x1x2:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VFMADD231PS 1856(R15), Z30, K6, Z16
+	TESTQ       R14, R14
+	JZ          near_466
+	PREFETCHT0  (R9)
 
-done8:
+near_466:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VFMADD231PS 1984(R15), Z30, K6, Z17
+	TESTQ       R14, R14
+	JZ          near_467
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_467:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    2048(R15), Z29, K5, Z17
+	VFMADD231PS 2112(R15), Z30, K6, Z17
+	TESTQ       R14, R14
+	JZ          near_468
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_468:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    2176(R15), Z29, K5, Z18
+	VFMADD231PS 2240(R15), Z30, K6, Z18
+	TESTQ       R14, R14
+	JZ          near_469
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_469:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    2304(R15), Z29, K5, Z17
+	VFMADD231PS 2368(R15), Z30, K6, Z17
+	TESTQ       R14, R14
+	JZ          near_470
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_470:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    2432(R15), Z29, K5, Z18
+	VFMADD231PS 2496(R15), Z30, K6, Z18
+	TESTQ       R14, R14
+	JZ          near_471
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_471:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     40(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    2560(R15), Z29, K5, Z18
+	VFMADD231PS 2624(R15), Z30, K6, Z18
+	TESTQ       R14, R14
+	JZ          near_472
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_472:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      2688(R15), Z29, Z19
+	VFMADD231PS 2752(R15), Z30, Z19
+	TESTQ       R14, R14
+	JZ          near_473
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_473:
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     56(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          entry16x1x2
+	JMP         scores16
+
+done16x1x2:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
-	CMPQ        72(DI), $0x02
-	JB          widened8
-	JA          native8
+	CMPQ        144(DI), $0x02
+	JB          widened16x1x2
+	JA          native16x1x2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25604,6 +26501,7 @@ done8:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
 	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z2, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25622,7 +26520,8 @@ done8:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
+	VMOVUPS     Z2, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z4, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25641,7 +26540,8 @@ done8:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
+	VMOVUPS     Z4, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z6, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25660,7 +26560,8 @@ done8:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
+	VMOVUPS     Z6, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z8, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25679,7 +26580,8 @@ done8:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
+	VMOVUPS     Z8, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z10, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25698,7 +26600,8 @@ done8:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
-	VMOVUPS     Z10, 320(CX)
+	VMOVUPS     Z10, (CX)
+	ADDQ        128(DI), CX
 	VPSRLD      $0x10, Z12, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25717,7 +26620,9 @@ done8:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z12
-	VMOVUPS     Z12, 384(CX)
+	VMOVUPS     Z12, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
 	VPSRLD      $0x10, Z14, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25736,10 +26641,10 @@ done8:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z14
-	VMOVDQU16   Z14, K1, 448(CX)
-	JMP         written8
+	VMOVDQU16   Z14, K1, (CX)
+	JMP         written16x1x2
 
-native8:
+native16x1x2:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -25747,58 +26652,66 @@ native8:
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
 	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
+	VMOVUPS Z6, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
+	VMOVUPS Z8, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
+	VMOVUPS Z10, (CX)
+	ADDQ    128(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
 	LONG    $0x48175262
 	WORD    $0xe472
 	VPERMW  Z12, Z29, Z12
-	VMOVUPS Z12, 384(CX)
+	VMOVUPS Z12, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
 	LONG      $0x48075262
 	WORD      $0xf672
 	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written8
+	VMOVDQU16 Z14, K1, (CX)
+	JMP       written16x1x2
 
-widened8:
+widened16x1x2:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -25808,73 +26721,1772 @@ widened8:
 	VMOVAPS   Z30, Z1
 	VMOVUPS   Z0, (CX)
 	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z3, Z2, Z29
 	VPERMI2PS Z3, Z2, Z30
 	VMOVAPS   Z29, Z2
 	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   Z2, (CX)
+	VMOVUPS   Z3, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z5, Z4, Z29
 	VPERMI2PS Z5, Z4, Z30
 	VMOVAPS   Z29, Z4
 	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   Z4, (CX)
+	VMOVUPS   Z5, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z7, Z6, Z29
 	VPERMI2PS Z7, Z6, Z30
 	VMOVAPS   Z29, Z6
 	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   Z6, (CX)
+	VMOVUPS   Z7, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z9, Z8, Z29
 	VPERMI2PS Z9, Z8, Z30
 	VMOVAPS   Z29, Z8
 	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   Z8, (CX)
+	VMOVUPS   Z9, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z11, Z10, Z29
 	VPERMI2PS Z11, Z10, Z30
 	VMOVAPS   Z29, Z10
 	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, 640(CX)
-	VMOVUPS   Z11, 704(CX)
+	VMOVUPS   Z10, (CX)
+	VMOVUPS   Z11, 64(CX)
+	ADDQ      128(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z13, Z12, Z29
 	VPERMI2PS Z13, Z12, Z30
 	VMOVAPS   Z29, Z12
 	VMOVAPS   Z30, Z13
-	VMOVUPS   Z12, 768(CX)
-	VMOVUPS   Z13, 832(CX)
+	VMOVUPS   Z12, (CX)
+	VMOVUPS   Z13, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z15, Z14, Z29
 	VPERMI2PS Z15, Z14, Z30
 	VMOVAPS   Z29, Z14
 	VMOVAPS   Z30, Z15
-	VMOVUPS   Z14, K1, 896(CX)
-	VMOVUPS   Z15, K2, 960(CX)
+	VMOVUPS   Z14, K1, (CX)
+	VMOVUPS   Z15, K2, 64(CX)
 
-written8:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row8
+written16x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
 	VZEROUPPER
 	RET
+
+start16x1x4:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z30, 1856(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z30, 1984(R15)
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z30, 2112(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z30, 2240(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R8, R10
+	JAE         total16
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry16x1x4:
+	TESTQ   R14, R14
+	JZ      ask16x1x4
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask16x1x4:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VFMADD231PS 1856(R15), Z30, K6, Z16
+	TESTQ       R14, R14
+	JZ          near_474
+	PREFETCHT0  (R9)
+
+near_474:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VFMADD231PS 1984(R15), Z30, K6, Z17
+	TESTQ       R14, R14
+	JZ          near_475
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_475:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        80(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    2048(R15), Z29, K5, Z17
+	VFMADD231PS 2112(R15), Z30, K6, Z17
+	TESTQ       R14, R14
+	JZ          near_476
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+
+near_476:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      2176(R15), Z29, Z18
+	VFMADD231PS 2240(R15), Z30, Z18
+	TESTQ       R14, R14
+	JZ          near_477
+	ADDQ        80(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        88(DI), R9
+	PREFETCHT0  (R9)
+
+near_477:
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          entry16x1x4
+	JMP         scores16
+
+done16x1x4:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened16x1x4
+	JA          native16x1x4
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVDQU16   Z6, K1, (CX)
+	JMP         written16x1x4
+
+native16x1x4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, (CX)
+	JMP       written16x1x4
+
+widened16x1x4:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	ADDQ      128(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, (CX)
+	VMOVUPS   Z3, 64(CX)
+	ADDQ      128(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, (CX)
+	VMOVUPS   Z5, 64(CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, K1, (CX)
+	VMOVUPS   Z7, K2, 64(CX)
+
+written16x1x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+start16x0x1:
+	MOVQ        64(DI), AX
+	IMULQ       DX, AX
+	ADDQ        56(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1792(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1856(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1920(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 1984(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2048(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2112(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2176(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2240(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2304(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2368(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2432(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2496(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2560(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2624(R15)
+	ADDQ        80(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2688(R15)
+	ADDQ        80(DI), AX
+	SUBQ        96(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 2752(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
+	CMPQ        R8, R10
+	JAE         total16
+	CMPQ        216(DI), $0x04
+	JE          groupFour512
+	CMPQ        216(DI), $0x08
+	JE          groupEight512
+	CMPQ        216(DI), $0x10
+	JE          groupSixteen512
+	JMP         group512
+
+entry16x0x1:
+	TESTQ   R14, R14
+	JZ      ask16x0x1
+	LEAQ    (R8)(R14*1), R9
+	CMPQ    R9, BP
+	CMOVQHI BP, R9
+	MOVL    (R9), R9
+	IMULQ   BX, R9
+	ADDQ    SI, R9
+
+ask16x0x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	TESTQ        R14, R14
+	CMOVQEQ      AX, R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2240(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 32(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2368(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 36(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 40(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2496(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 44(R11), Z31
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 48(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2624(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 52(R11), Z31
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2688(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 56(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       2752(R15), Z29, Z20
+	ADDQ         80(DI), R9
+	PREFETCHT0   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 60(R11), Z31
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           entry16x0x1
+	JMP          scores16
+
+done16x0x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        144(DI), $0x02
+	JB          widened16x0x1
+	JA          native16x0x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z1, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z1, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z3, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z3, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z5, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z5, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z7, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z7, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z8, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z8, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z8, Z8, K3
+	VPSRLD      $0x10, Z8, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z9, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z9, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z9, Z9, K3
+	VPSRLD      $0x10, Z9, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z10, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z10, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z10, Z10, K3
+	VPSRLD      $0x10, Z10, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z11, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z11, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z11, Z11, K3
+	VPSRLD      $0x10, Z11, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z12, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z12, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z12, Z12, K3
+	VPSRLD      $0x10, Z12, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z13, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z13, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z13, Z13, K3
+	VPSRLD      $0x10, Z13, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	VPSRLD      $0x10, Z14, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z14, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z14, Z14, K3
+	VPSRLD      $0x10, Z14, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, (CX)
+	ADDQ        128(DI), CX
+	SUBQ        136(DI), CX
+	VPSRLD      $0x10, Z15, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z15, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z15, Z15, K3
+	VPSRLD      $0x10, Z15, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, K1, (CX)
+	JMP         written16x0x1
+
+native16x0x1:
+	// VCVTNEPS2BF16 Z0, Y29
+	LONG      $0x487e6262
+	WORD      $0xe872
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z1, Y29
+	LONG      $0x487e6262
+	WORD      $0xe972
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z2, Y29
+	LONG      $0x487e6262
+	WORD      $0xea72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z3, Y29
+	LONG      $0x487e6262
+	WORD      $0xeb72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z4, Y29
+	LONG      $0x487e6262
+	WORD      $0xec72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z5, Y29
+	LONG      $0x487e6262
+	WORD      $0xed72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z6, Y29
+	LONG      $0x487e6262
+	WORD      $0xee72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z7, Y29
+	LONG      $0x487e6262
+	WORD      $0xef72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z8, Y29
+	LONG      $0x487e4262
+	WORD      $0xe872
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z9, Y29
+	LONG      $0x487e4262
+	WORD      $0xe972
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z10, Y29
+	LONG      $0x487e4262
+	WORD      $0xea72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z11, Y29
+	LONG      $0x487e4262
+	WORD      $0xeb72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z12, Y29
+	LONG      $0x487e4262
+	WORD      $0xec72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z13, Y29
+	LONG      $0x487e4262
+	WORD      $0xed72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+
+	// VCVTNEPS2BF16 Z14, Y29
+	LONG      $0x487e4262
+	WORD      $0xee72
+	VMOVDQU16 Y29, (CX)
+	ADDQ      128(DI), CX
+	SUBQ      136(DI), CX
+
+	// VCVTNEPS2BF16 Z15, Y29
+	LONG      $0x487e4262
+	WORD      $0xef72
+	VMOVDQU16 Y29, K1, (CX)
+	JMP       written16x0x1
+
+widened16x0x1:
+	VMOVUPS Z0, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z1, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z2, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z3, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z4, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z5, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z6, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z7, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z8, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z9, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z10, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z11, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z12, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z13, (CX)
+	ADDQ    128(DI), CX
+	VMOVUPS Z14, (CX)
+	ADDQ    128(DI), CX
+	SUBQ    136(DI), CX
+	VMOVUPS Z15, K1, (CX)
+
+written16x0x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+scores1:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     896(R15), Z17
+	VMOVUPS     960(R15), Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     1024(R15), Z17
+	VMOVUPS     1088(R15), Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1152(R15), Z18
+	VMOVUPS     1216(R15), Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     1280(R15), Z17
+	VMOVUPS     1344(R15), Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1408(R15), Z18
+	VMOVUPS     1472(R15), Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1536(R15), Z18
+	VMOVUPS     1600(R15), Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VMOVUPS     1664(R15), Z19
+	VMOVUPS     1728(R15), Z20
+	VSHUFF32X4  $0x44, Z20, Z19, Z25
+	VSHUFF32X4  $0xee, Z20, Z19, Z26
+	VADDPS      Z26, Z25, Z19
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add1
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      704(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed1
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      708(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x08
+	JE          placed1
+	MOVL        8(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      712(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x0c
+	JE          placed1
+	MOVL        12(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      716(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x10
+	JE          placed1
+	MOVL        16(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      720(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x14
+	JE          placed1
+	MOVL        20(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      724(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x18
+	JE          placed1
+	MOVL        24(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      728(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x1c
+	JE          placed1
+	MOVL        28(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      732(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x20
+	JE          placed1
+	MOVL        32(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      736(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x24
+	JE          placed1
+	MOVL        36(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      740(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x28
+	JE          placed1
+	MOVL        40(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      744(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x2c
+	JE          placed1
+	MOVL        44(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      748(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x30
+	JE          placed1
+	MOVL        48(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      752(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x34
+	JE          placed1
+	MOVL        52(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      756(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x38
+	JE          placed1
+	MOVL        56(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      760(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	CMPQ        CX, $0x3c
+	JE          placed1
+	MOVL        60(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSS      764(R15), X24
+	VMOVSS      X24, (AX)(R9*4)
+	JMP         placed1
+
+add1:
+	MOVL   (R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 704(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x04
+	JE     placed1
+	MOVL   4(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 708(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x08
+	JE     placed1
+	MOVL   8(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 712(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x0c
+	JE     placed1
+	MOVL   12(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 716(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x10
+	JE     placed1
+	MOVL   16(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 720(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x14
+	JE     placed1
+	MOVL   20(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 724(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x18
+	JE     placed1
+	MOVL   24(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 728(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x1c
+	JE     placed1
+	MOVL   28(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 732(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x20
+	JE     placed1
+	MOVL   32(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 736(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x24
+	JE     placed1
+	MOVL   36(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 740(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x28
+	JE     placed1
+	MOVL   40(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 744(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x2c
+	JE     placed1
+	MOVL   44(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 748(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x30
+	JE     placed1
+	MOVL   48(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 752(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x34
+	JE     placed1
+	MOVL   52(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 756(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x38
+	JE     placed1
+	MOVL   56(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 760(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+	CMPQ   CX, $0x3c
+	JE     placed1
+	MOVL   60(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSS 764(R15), X24
+	VADDSS (AX)(R9*4), X24, X24
+	VMOVSS X24, (AX)(R9*4)
+
+placed1:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total1
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total1:
+	VMOVUPS    640(R15), Z25
+	VPERMILPS  $0xb1, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VPERMILPS  $0x4e, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0xb1, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000080
+	JE         done1x0x1
+	CMPQ       72(DI), $0x00000081
+	JE         done1x1x1
+	CMPQ       72(DI), $0x00000082
+	JE         done1x2x1
+	CMPQ       72(DI), $0x00000083
+	JE         done1x3x1
+	CMPQ       72(DI), $0x00000084
+	JE         done1x4x1
+	CMPQ       72(DI), $0x00000085
+	JE         done1x5x1
+	CMPQ       72(DI), $0x00000086
+	JE         done1x6x1
+	CMPQ       72(DI), $0x00000087
+	JE         done1x7x1
+	JMP        done1x8x1
+
+scores2:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     896(R15), Z17
+	VMOVUPS     960(R15), Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     1024(R15), Z17
+	VMOVUPS     1088(R15), Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     1152(R15), Z18
+	VMOVUPS     1216(R15), Z19
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add2
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      704(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed2
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      712(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x08
+	JE          placed2
+	MOVL        8(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      720(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x0c
+	JE          placed2
+	MOVL        12(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      728(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x10
+	JE          placed2
+	MOVL        16(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      736(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x14
+	JE          placed2
+	MOVL        20(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      744(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x18
+	JE          placed2
+	MOVL        24(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      752(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	CMPQ        CX, $0x1c
+	JE          placed2
+	MOVL        28(R13), R9
+	IMULQ       344(DI), R9
+	VMOVSD      760(R15), X24
+	VMOVSD      X24, (AX)(R9*4)
+	JMP         placed2
+
+add2:
+	MOVL   (R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 704(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x04
+	JE     placed2
+	MOVL   4(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 712(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x08
+	JE     placed2
+	MOVL   8(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 720(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x0c
+	JE     placed2
+	MOVL   12(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 728(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x10
+	JE     placed2
+	MOVL   16(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 736(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x14
+	JE     placed2
+	MOVL   20(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 744(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x18
+	JE     placed2
+	MOVL   24(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 752(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+	CMPQ   CX, $0x1c
+	JE     placed2
+	MOVL   28(R13), R9
+	IMULQ  344(DI), R9
+	VMOVSD 760(R15), X24
+	VMOVSD (AX)(R9*4), X25
+	VADDPS X25, X24, X24
+	VMOVSD X24, (AX)(R9*4)
+
+placed2:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total2
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total2:
+	VMOVUPS    640(R15), Z25
+	VPERMILPS  $0x4e, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0xb1, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000121
+	JE         done2x1x2
+	CMPQ       72(DI), $0x00000100
+	JE         done2x0x1
+	CMPQ       72(DI), $0x00000101
+	JE         done2x1x1
+	CMPQ       72(DI), $0x00000102
+	JE         done2x2x1
+	CMPQ       72(DI), $0x00000103
+	JE         done2x3x1
+	JMP        done2x4x1
+
+scores4:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     896(R15), Z17
+	VMOVUPS     960(R15), Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add4
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     704(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed4
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     720(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	CMPQ        CX, $0x08
+	JE          placed4
+	MOVL        8(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     736(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	CMPQ        CX, $0x0c
+	JE          placed4
+	MOVL        12(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     752(R15), X24
+	VMOVUPS     X24, (AX)(R9*4)
+	JMP         placed4
+
+add4:
+	MOVL    (R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 704(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed4
+	MOVL    4(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 720(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed4
+	MOVL    8(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 736(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed4
+	MOVL    12(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 752(R15), X24
+	VADDPS  (AX)(R9*4), X24, X24
+	VMOVUPS X24, (AX)(R9*4)
+
+placed4:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total4
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total4:
+	VMOVUPS    640(R15), Z25
+	VSHUFF32X4 $0xb1, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000221
+	JE         done4x1x2
+	CMPQ       72(DI), $0x00000261
+	JE         done4x1x4
+	CMPQ       72(DI), $0x00000200
+	JE         done4x0x1
+	CMPQ       72(DI), $0x00000201
+	JE         done4x1x1
+	JMP        done4x2x1
+
+scores8:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     832(R15), Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add8
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     704(R15), Y24
+	VMOVUPS     Y24, (AX)(R9*4)
+	CMPQ        CX, $0x04
+	JE          placed8
+	MOVL        4(R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     736(R15), Y24
+	VMOVUPS     Y24, (AX)(R9*4)
+	JMP         placed8
+
+add8:
+	MOVL    (R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 704(R15), Y24
+	VADDPS  (AX)(R9*4), Y24, Y24
+	VMOVUPS Y24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed8
+	MOVL    4(R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 736(R15), Y24
+	VADDPS  (AX)(R9*4), Y24, Y24
+	VMOVUPS Y24, (AX)(R9*4)
+
+placed8:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total8
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total8:
+	VMOVUPS    640(R15), Z25
+	VSHUFF32X4 $0x4e, Z25, Z25, Z24
+	VADDPS     Z24, Z25, Z25
+	MOVQ       272(DI), R9
+	IMULQ      DX, R9
+	ADDQ       264(DI), R9
+	MOVQ       224(DI), AX
+	KMOVW      AX, K2
+	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000421
+	JE         done8x1x2
+	CMPQ       72(DI), $0x00000461
+	JE         done8x1x4
+	CMPQ       72(DI), $0x00000400
+	JE         done8x0x1
+	JMP        done8x1x1
+
+scores16:
+	VMOVUPS     768(R15), Z16
+	VMOVUPS     transposed<>+0(SB), Z24
+	VPERMPS     Z16, Z24, Z24
+	MOVQ        R15, AX
+	ADDQ        376(DI), AX
+	VMOVUPS     64(AX), Z23
+	VFMSUB213PS 128(AX), Z24, Z23
+	VMOVUPS     640(R15), Z25
+	VADDPS      Z23, Z25, K4, Z25
+	VMOVUPS     Z25, 640(R15)
+	VMOVUPS     Z23, 704(R15)
+	MOVQ        336(DI), AX
+	MOVQ        352(DI), R13
+	SUBQ        8(DI), R13
+	ADDQ        368(DI), R13
+	MOVQ        R12, CX
+	SUBQ        368(DI), CX
+	CMPQ        360(DI), $0x00
+	JNE         add16
+	MOVL        (R13), R9
+	IMULQ       344(DI), R9
+	VMOVUPS     704(R15), Z24
+	VMOVUPS     Z24, (AX)(R9*4)
+	JMP         placed16
+
+add16:
+	MOVL    (R13), R9
+	IMULQ   344(DI), R9
+	VMOVUPS 704(R15), Z24
+	VADDPS  (AX)(R9*4), Z24, Z24
+	VMOVUPS Z24, (AX)(R9*4)
+
+placed16:
+	XORQ $0x00000100, 376(DI)
+	CMPQ R8, R10
+	JAE  total16
+	CMPQ 216(DI), $0x04
+	JE   groupFour512
+	CMPQ 216(DI), $0x08
+	JE   groupEight512
+	CMPQ 216(DI), $0x10
+	JE   groupSixteen512
+	JMP  group512
+
+total16:
+	VMOVUPS 640(R15), Z25
+	MOVQ    272(DI), R9
+	IMULQ   DX, R9
+	ADDQ    264(DI), R9
+	MOVQ    224(DI), AX
+	KMOVW   AX, K2
+	VMOVUPS Z25, K2, (R9)
+	CMPQ    72(DI), $0x00000821
+	JE      done16x1x2
+	CMPQ    72(DI), $0x00000861
+	JE      done16x1x4
+	JMP     done16x0x1
 
 // func dotHeads512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
@@ -25897,58 +28509,119 @@ TEXT ·dotHeads512b16(SB), NOSPLIT, $8-8
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	MOVQ         168(DI), R15
-	MOVQ         208(DI), R13
-	MOVQ         224(DI), R9
+	MOVQ         184(DI), R13
+	MOVQ         200(DI), R9
 	VMOVDQU32    (R9), Z23
-	CMPQ         232(DI), $0x00000021
-	JE           row1x1
-	CMPQ         232(DI), $0x00000022
-	JE           row1x2
-	CMPQ         232(DI), $0x00000023
-	JE           row1x3
-	CMPQ         232(DI), $0x00000024
-	JE           row1x4
-	CMPQ         232(DI), $0x00000025
-	JE           row1x5
-	CMPQ         232(DI), $0x00000026
-	JE           row1x6
-	CMPQ         232(DI), $0x00000027
-	JE           row1x7
-	CMPQ         232(DI), $0x00000028
-	JE           row1x8
-	CMPQ         232(DI), $0x00000041
-	JE           row2x1
-	CMPQ         232(DI), $0x00000042
-	JE           row2x2
-	CMPQ         232(DI), $0x00000043
-	JE           row2x3
-	CMPQ         232(DI), $0x00000044
-	JE           row2x4
-	CMPQ         232(DI), $0x00000081
-	JE           row4x1
-	CMPQ         232(DI), $0x00000082
-	JE           row4x2
-	CMPQ         232(DI), $0x00000101
-	JE           row8x1
+	MOVQ         248(DI), R9
+	KMOVW        R9, K5
+	MOVQ         256(DI), R9
+	KMOVW        R9, K6
+	CMPQ         208(DI), $0x00000080
+	JE           row1x0x1
+	CMPQ         208(DI), $0x00000081
+	JE           row1x1x1
+	CMPQ         208(DI), $0x00000082
+	JE           row1x2x1
+	CMPQ         208(DI), $0x00000083
+	JE           row1x3x1
+	CMPQ         208(DI), $0x00000084
+	JE           row1x4x1
+	CMPQ         208(DI), $0x00000085
+	JE           row1x5x1
+	CMPQ         208(DI), $0x00000086
+	JE           row1x6x1
+	CMPQ         208(DI), $0x00000087
+	JE           row1x7x1
+	CMPQ         208(DI), $0x00000088
+	JE           row1x8x1
+	CMPQ         208(DI), $0x00000121
+	JE           row2x1x2
+	CMPQ         208(DI), $0x00000100
+	JE           row2x0x1
+	CMPQ         208(DI), $0x00000101
+	JE           row2x1x1
+	CMPQ         208(DI), $0x00000102
+	JE           row2x2x1
+	CMPQ         208(DI), $0x00000103
+	JE           row2x3x1
+	CMPQ         208(DI), $0x00000104
+	JE           row2x4x1
+	CMPQ         208(DI), $0x00000221
+	JE           row4x1x2
+	CMPQ         208(DI), $0x00000261
+	JE           row4x1x4
+	CMPQ         208(DI), $0x00000200
+	JE           row4x0x1
+	CMPQ         208(DI), $0x00000201
+	JE           row4x1x1
+	CMPQ         208(DI), $0x00000202
+	JE           row4x2x1
+	CMPQ         208(DI), $0x00000421
+	JE           row8x1x2
+	CMPQ         208(DI), $0x00000461
+	JE           row8x1x4
+	CMPQ         208(DI), $0x00000400
+	JE           row8x0x1
+	CMPQ         208(DI), $0x00000401
+	JE           row8x1x1
+	CMPQ         208(DI), $0x00000821
+	JE           row16x1x2
+	CMPQ         208(DI), $0x00000861
+	JE           row16x1x4
+	CMPQ         208(DI), $0x00000800
+	JE           row16x0x1
 	RET
 
-row1x1:
+row1x0x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x1
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VMOVDQU16.Z (R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x0x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
 
-same1x1:
+same1x0x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish1
+	CMPQ        R13, 192(DI)
+	JB          row1x0x1
+	JMP         finish1
+
+row1x1x1:
+	CMPQ        152(DI), $0x00
+	JE          same1x1x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+
+same1x1x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -25959,37 +28632,39 @@ same1x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x1
+	CMPQ        R13, 192(DI)
+	JB          row1x1x1
 	JMP         finish1
 
-row1x2:
+row1x2x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x2
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x2x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VMOVDQU16.Z 64(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
 
-same1x2:
+same1x2x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -26000,39 +28675,39 @@ same1x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x2
+	CMPQ        R13, 192(DI)
+	JB          row1x2x1
 	JMP         finish1
 
-row1x3:
+row1x3x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x3
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x3x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VMOVDQU16.Z 128(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
 
-same1x3:
+same1x3x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26041,6 +28716,7 @@ same1x3:
 	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, Z16
 	VFMADD231PS 192(R15), Z30, Z16
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -26051,45 +28727,44 @@ same1x3:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x3
+	CMPQ        R13, 192(DI)
+	JB          row1x3x1
 	JMP         finish1
 
-row1x4:
+row1x4x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x4
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x4x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
 
-same1x4:
+same1x4x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26102,6 +28777,7 @@ same1x4:
 	VPANDD      128(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z16
 	VFMADD231PS 320(R15), Z30, Z16
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -26112,51 +28788,49 @@ same1x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x4
+	CMPQ        R13, 192(DI)
+	JB          row1x4x1
 	JMP         finish1
 
-row1x5:
+row1x5x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x5
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x5x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VMOVDQU16.Z 256(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 256(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
 
-same1x5:
+same1x5x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26173,6 +28847,7 @@ same1x5:
 	VPANDD      192(AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, Z16
 	VFMADD231PS 448(R15), Z30, Z16
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z 256(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -26183,57 +28858,54 @@ same1x5:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x5
+	CMPQ        R13, 192(DI)
+	JB          row1x5x1
 	JMP         finish1
 
-row1x6:
+row1x6x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x6
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x6x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	VMOVDQU16.Z 320(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 320(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
 
-same1x6:
+same1x6x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26254,6 +28926,7 @@ same1x6:
 	VPANDD      256(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z16
 	VFMADD231PS 576(R15), Z30, Z16
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z 320(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -26264,63 +28937,59 @@ same1x6:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x6
+	CMPQ        R13, 192(DI)
+	JB          row1x6x1
 	JMP         finish1
 
-row1x7:
+row1x7x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x7
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x7x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	VMOVDQU16.Z 384(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 384(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
 
-same1x7:
+same1x7x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26345,6 +29014,7 @@ same1x7:
 	VPANDD      320(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z16
 	VFMADD231PS 704(R15), Z30, Z16
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z 384(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -26355,69 +29025,64 @@ same1x7:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x7
+	CMPQ        R13, 192(DI)
+	JB          row1x7x1
 	JMP         finish1
 
-row1x8:
+row1x8x1:
 	CMPQ        152(DI), $0x00
-	JE          same1x8
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same1x8x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 384(AX), Z29
+	VPANDD      384(AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 448(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
 
-same1x8:
+same1x8x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26446,6 +29111,7 @@ same1x8:
 	VPANDD      384(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z16
 	VFMADD231PS 832(R15), Z30, Z16
+	SUBQ        232(DI), AX
 	VMOVDQU16.Z 448(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -26456,38 +29122,120 @@ same1x8:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 216(DI)
-	JB          row1x8
+	CMPQ        R13, 192(DI)
+	JB          row1x8x1
 	JMP         finish1
 
-row2x1:
+row2x1x2:
 	CMPQ        152(DI), $0x00
-	JE          same2x1
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same2x1x2
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VMOVDQU16.Z 64(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
 
-same2x1:
+same2x1x2:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
 	VMULPS      (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
-	VMOVDQU16.Z 64(AX), K1, Z30
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish2
+	CMPQ        R13, 192(DI)
+	JB          row2x1x2
+	JMP         finish2
+
+row2x0x1:
+	CMPQ        152(DI), $0x00
+	JE          same2x0x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, (R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 64(R15)
+
+same2x0x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    (R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS      64(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish2
+	CMPQ        R13, 192(DI)
+	JB          row2x0x1
+	JMP         finish2
+
+row2x1x1:
+	CMPQ        152(DI), $0x00
+	JE          same2x1x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+
+same2x1x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
 	VMULPS      128(R15), Z29, Z17
@@ -26500,58 +29248,61 @@ same2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x1
+	CMPQ        R13, 192(DI)
+	JB          row2x1x1
 	JMP         finish2
 
-row2x2:
+row2x2x1:
 	CMPQ        152(DI), $0x00
-	JE          same2x2
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same2x2x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
 
-same2x2:
+same2x2x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	VPSLLD      $0x10, 64(AX), Z29
 	VPANDD      64(AX), Z28, Z30
-	VFMADD231PS 128(R15), Z29, Z16
-	VFMADD231PS 192(R15), Z30, Z16
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, K5, Z16
+	VFMADD231PS 192(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMULPS      256(R15), Z29, Z17
 	VFMADD231PS 320(R15), Z30, Z17
-	VMOVDQU16.Z 192(AX), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
 	VFMADD231PS 384(R15), Z29, Z17
@@ -26564,57 +29315,56 @@ same2x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x2
+	CMPQ        R13, 192(DI)
+	JB          row2x2x1
 	JMP         finish2
 
-row2x3:
+row2x3x1:
 	CMPQ        152(DI), $0x00
-	JE          same2x3
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same2x3x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	VMOVDQU16.Z 320(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
 
-same2x3:
+same2x3x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26625,17 +29375,19 @@ same2x3:
 	VFMADD231PS 192(R15), Z30, Z16
 	VPSLLD      $0x10, 128(AX), Z29
 	VPANDD      128(AX), Z28, Z30
-	VFMADD231PS 256(R15), Z29, Z16
-	VFMADD231PS 320(R15), Z30, Z16
-	VPSLLD      $0x10, 192(AX), Z29
-	VPANDD      192(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, K5, Z16
+	VFMADD231PS 320(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMULPS      384(R15), Z29, Z17
 	VFMADD231PS 448(R15), Z30, Z17
-	VPSLLD      $0x10, 256(AX), Z29
-	VPANDD      256(AX), Z28, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
-	VMOVDQU16.Z 320(AX), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z17
@@ -26648,69 +29400,66 @@ same2x3:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x3
+	CMPQ        R13, 192(DI)
+	JB          row2x3x1
 	JMP         finish2
 
-row2x4:
+row2x4x1:
 	CMPQ        152(DI), $0x00
-	JE          same2x4
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same2x4x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
 
-same2x4:
+same2x4x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
@@ -26725,21 +29474,23 @@ same2x4:
 	VFMADD231PS 320(R15), Z30, Z16
 	VPSLLD      $0x10, 192(AX), Z29
 	VPANDD      192(AX), Z28, Z30
-	VFMADD231PS 384(R15), Z29, Z16
-	VFMADD231PS 448(R15), Z30, Z16
-	VPSLLD      $0x10, 256(AX), Z29
-	VPANDD      256(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, K5, Z16
+	VFMADD231PS 448(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMULPS      512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
-	VPSLLD      $0x10, 320(AX), Z29
-	VPANDD      320(AX), Z28, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z17
 	VFMADD231PS 704(R15), Z30, Z17
-	VPSLLD      $0x10, 384(AX), Z29
-	VPANDD      384(AX), Z28, Z30
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z17
 	VFMADD231PS 832(R15), Z30, Z17
-	VMOVDQU16.Z 448(AX), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
 	VFMADD231PS 896(R15), Z29, Z17
@@ -26752,61 +29503,222 @@ same2x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 216(DI)
-	JB          row2x4
+	CMPQ        R13, 192(DI)
+	JB          row2x4x1
 	JMP         finish2
 
-row4x1:
+row4x1x2:
 	CMPQ        152(DI), $0x00
-	JE          same4x1
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same4x1x2
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
 
-same4x1:
+same4x1x2:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS      (R15), Z29, Z16
-	VFMADD231PS 64(R15), Z30, Z16
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
 	VMULPS      128(R15), Z29, Z17
 	VFMADD231PS 192(R15), Z30, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish4
+	CMPQ        R13, 192(DI)
+	JB          row4x1x2
+	JMP         finish4
+
+row4x1x4:
+	CMPQ        152(DI), $0x00
+	JE          same4x1x4
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+
+same4x1x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish4
+	CMPQ        R13, 192(DI)
+	JB          row4x1x4
+	JMP         finish4
+
+row4x0x1:
+	CMPQ        152(DI), $0x00
+	JE          same4x0x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, (R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 64(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 128(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 192(R15)
+
+same4x0x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    (R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    64(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
-	VMULPS      256(R15), Z29, Z17
-	VFMADD231PS 320(R15), Z30, Z17
-	VMOVDQU16.Z 192(AX), K1, Z30
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS      192(R15), Z29, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish4
+	CMPQ        R13, 192(DI)
+	JB          row4x0x1
+	JMP         finish4
+
+row4x1x1:
+	CMPQ        152(DI), $0x00
+	JE          same4x1x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+
+same4x1x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	VFMADD231PS 192(R15), Z30, K6, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    256(R15), Z29, K5, Z17
+	VFMADD231PS 320(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
 	VMULPS      384(R15), Z29, Z18
@@ -26822,101 +29734,106 @@ same4x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 216(DI)
-	JB          row4x1
+	CMPQ        R13, 192(DI)
+	JB          row4x1x1
 	JMP         finish4
 
-row4x2:
+row4x2x1:
 	CMPQ        152(DI), $0x00
-	JE          same4x2
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same4x2x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
 
-same4x2:
+same4x2x1:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	VPSLLD      $0x10, 64(AX), Z29
 	VPANDD      64(AX), Z28, Z30
-	VFMADD231PS 128(R15), Z29, Z16
-	VFMADD231PS 192(R15), Z30, Z16
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, K5, Z16
+	VFMADD231PS 192(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMULPS      256(R15), Z29, Z17
 	VFMADD231PS 320(R15), Z30, Z17
-	VPSLLD      $0x10, 192(AX), Z29
-	VPANDD      192(AX), Z28, Z30
-	VFMADD231PS 384(R15), Z29, Z17
-	VFMADD231PS 448(R15), Z30, Z17
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, K5, Z17
+	VFMADD231PS 448(R15), Z30, K6, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VPSLLD      $0x10, 256(AX), Z29
-	VPANDD      256(AX), Z28, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMULPS      512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
-	VPSLLD      $0x10, 320(AX), Z29
-	VPANDD      320(AX), Z28, Z30
-	VFMADD231PS 640(R15), Z29, Z17
-	VFMADD231PS 704(R15), Z30, Z17
-	VPSLLD      $0x10, 384(AX), Z29
-	VPANDD      384(AX), Z28, Z30
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 640(R15), Z29, K5, Z17
+	VFMADD231PS 704(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMULPS      768(R15), Z29, Z18
 	VFMADD231PS 832(R15), Z30, Z18
-	VMOVDQU16.Z 448(AX), K1, Z30
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
 	VFMADD231PS 896(R15), Z29, Z18
@@ -26932,110 +29849,376 @@ same4x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 216(DI)
-	JB          row4x2
+	CMPQ        R13, 192(DI)
+	JB          row4x2x1
 	JMP         finish4
 
-row8x1:
+row8x1x2:
 	CMPQ        152(DI), $0x00
-	JE          same8x1
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	JE          same8x1x2
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
 
-same8x1:
+same8x1x2:
 	MOVQ        BX, AX
 	IMULQ       DX, AX
 	ADDQ        SI, AX
-	PREFETCHT0  (AX)(BX*8)
-	PREFETCHT0  64(AX)(BX*8)
-	PREFETCHT0  128(AX)(BX*8)
-	PREFETCHT0  192(AX)(BX*8)
-	PREFETCHT0  256(AX)(BX*8)
-	PREFETCHT0  320(AX)(BX*8)
-	PREFETCHT0  384(AX)(BX*8)
-	PREFETCHT0  448(AX)(BX*8)
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS      (R15), Z29, Z16
-	VFMADD231PS 64(R15), Z30, Z16
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	VFMADD231PS 192(R15), Z30, K6, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    256(R15), Z29, K5, Z17
+	VFMADD231PS 320(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      384(R15), Z29, Z18
+	VFMADD231PS 448(R15), Z30, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish8
+	CMPQ        R13, 192(DI)
+	JB          row8x1x2
+	JMP         finish8
+
+row8x1x4:
+	CMPQ        152(DI), $0x00
+	JE          same8x1x4
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+
+same8x1x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
 	VMULPS      128(R15), Z29, Z17
 	VFMADD231PS 192(R15), Z30, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish8
+	CMPQ        R13, 192(DI)
+	JB          row8x1x4
+	JMP         finish8
+
+row8x0x1:
+	CMPQ        152(DI), $0x00
+	JE          same8x0x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, (R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 64(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 128(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 192(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 256(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 320(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 384(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 448(R15)
+
+same8x0x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    (R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    64(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
-	VMULPS      256(R15), Z29, Z17
-	VFMADD231PS 320(R15), Z30, Z17
-	VPSLLD      $0x10, 192(AX), Z29
-	VPANDD      192(AX), Z28, Z30
-	VMULPS      384(R15), Z29, Z18
-	VFMADD231PS 448(R15), Z30, Z18
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    192(R15), Z29, K5, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VPSLLD      $0x10, 256(AX), Z29
-	VPANDD      256(AX), Z28, Z30
-	VMULPS      512(R15), Z29, Z17
-	VFMADD231PS 576(R15), Z30, Z17
-	VPSLLD      $0x10, 320(AX), Z29
-	VPANDD      320(AX), Z28, Z30
-	VMULPS      640(R15), Z29, Z18
-	VFMADD231PS 704(R15), Z30, Z18
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    256(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    320(R15), Z29, K5, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VPSLLD      $0x10, 384(AX), Z29
-	VPANDD      384(AX), Z28, Z30
-	VMULPS      768(R15), Z29, Z18
-	VFMADD231PS 832(R15), Z30, Z18
-	VMOVDQU16.Z 448(AX), K1, Z30
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    384(R15), Z29, K5, Z18
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS      448(R15), Z29, Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish8
+	CMPQ        R13, 192(DI)
+	JB          row8x0x1
+	JMP         finish8
+
+row8x1x1:
+	CMPQ        152(DI), $0x00
+	JE          same8x1x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+
+same8x1x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	VFMADD231PS 192(R15), Z30, K6, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    256(R15), Z29, K5, Z17
+	VFMADD231PS 320(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    384(R15), Z29, K5, Z18
+	VFMADD231PS 448(R15), Z30, K6, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    512(R15), Z29, K5, Z17
+	VFMADD231PS 576(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    640(R15), Z29, K5, Z18
+	VFMADD231PS 704(R15), Z30, K6, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    768(R15), Z29, K5, Z18
+	VFMADD231PS 832(R15), Z30, K6, Z18
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
 	VMULPS      896(R15), Z29, Z19
@@ -27054,19 +30237,462 @@ same8x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish8
-	CMPQ        R13, 216(DI)
-	JB          row8x1
+	CMPQ        R13, 192(DI)
+	JB          row8x1x1
 	JMP         finish8
 
+row16x1x2:
+	CMPQ        152(DI), $0x00
+	JE          same16x1x2
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+
+same16x1x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	VFMADD231PS 192(R15), Z30, K6, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    256(R15), Z29, K5, Z17
+	VFMADD231PS 320(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    384(R15), Z29, K5, Z18
+	VFMADD231PS 448(R15), Z30, K6, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    512(R15), Z29, K5, Z17
+	VFMADD231PS 576(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    640(R15), Z29, K5, Z18
+	VFMADD231PS 704(R15), Z30, K6, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    768(R15), Z29, K5, Z18
+	VFMADD231PS 832(R15), Z30, K6, Z18
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      896(R15), Z29, Z19
+	VFMADD231PS 960(R15), Z30, Z19
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish16
+	CMPQ        R13, 192(DI)
+	JB          row16x1x2
+	JMP         finish16
+
+row16x1x4:
+	CMPQ        152(DI), $0x00
+	JE          same16x1x4
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+
+same16x1x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    (R15), Z29, K5, Z16
+	VFMADD231PS 64(R15), Z30, K6, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	VFMADD231PS 192(R15), Z30, K6, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    256(R15), Z29, K5, Z17
+	VFMADD231PS 320(R15), Z30, K6, Z17
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      384(R15), Z29, Z18
+	VFMADD231PS 448(R15), Z30, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish16
+	CMPQ        R13, 192(DI)
+	JB          row16x1x4
+	JMP         finish16
+
+row16x0x1:
+	CMPQ        152(DI), $0x00
+	JE          same16x0x1
+	MOVQ        160(DI), AX
+	IMULQ       DX, AX
+	ADDQ        152(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, (R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 64(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 128(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 192(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 256(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 320(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 384(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 448(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 512(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 576(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 640(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 704(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 768(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 832(R15)
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 896(R15)
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 960(R15)
+
+same16x0x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	LEAQ        (AX)(BX*8), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	ADDQ        216(DI), R9
+	PREFETCHT0  (R9)
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    (R15), Z29, K5, Z16
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    64(R15), Z29, K5, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    128(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    192(R15), Z29, K5, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    256(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    320(R15), Z29, K5, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    384(R15), Z29, K5, Z18
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    448(R15), Z29, K5, Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    512(R15), Z29, K5, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    576(R15), Z29, K5, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    640(R15), Z29, K5, Z18
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    704(R15), Z29, K5, Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    768(R15), Z29, K5, Z18
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    832(R15), Z29, K5, Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	ADDQ        216(DI), AX
+	VPMOVZXWD   (AX), Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS.Z    896(R15), Z29, K5, Z19
+	ADDQ        216(DI), AX
+	SUBQ        232(DI), AX
+	VPMOVZXWD.Z (AX), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMULPS      960(R15), Z29, Z20
+	VSHUFF32X4  $0x44, Z20, Z19, Z25
+	VSHUFF32X4  $0xee, Z20, Z19, Z26
+	VADDPS      Z26, Z25, Z19
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         finish16
+	CMPQ        R13, 192(DI)
+	JB          row16x0x1
+	JMP         finish16
+
 finish1:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x04, CX
 
-fold1x1:
+fold1x1x1:
 	MOVQ       R13, R9
 	SUBQ       AX, R9
-	JBE        finished1x1
+	JBE        finished1x1x1
 	SHRQ       $0x06, R9
 	MOVL       $0x00000010, R15
 	CMPQ       R9, R15
@@ -27139,54 +30765,56 @@ fold1x1:
 	VPERMPS    Z16, Z30, Z16
 	MOVQ       176(DI), R15
 	CMPQ       R12, $0x04
-	JNE        apart1x1
+	JNE        apart1x1x1
 	VMOVUPS    Z16, K2, (R15)
-	JMP        put1x1
+	JMP        put1x1x1
 
-apart1x1:
+apart1x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put1x1:
+put1x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000400, AX
-	JMP  fold1x1
+	JMP  fold1x1x1
 
-finished1x1:
-	MOVQ 208(DI), R13
+finished1x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end1x1
-	CMPQ 232(DI), $0x00000021
-	JE   row1x1
-	CMPQ 232(DI), $0x00000022
-	JE   row1x2
-	CMPQ 232(DI), $0x00000023
-	JE   row1x3
-	CMPQ 232(DI), $0x00000024
-	JE   row1x4
-	CMPQ 232(DI), $0x00000025
-	JE   row1x5
-	CMPQ 232(DI), $0x00000026
-	JE   row1x6
-	CMPQ 232(DI), $0x00000027
-	JE   row1x7
-	CMPQ 232(DI), $0x00000028
-	JE   row1x8
+	JAE  end1x1x1
+	CMPQ 208(DI), $0x00000080
+	JE   row1x0x1
+	CMPQ 208(DI), $0x00000081
+	JE   row1x1x1
+	CMPQ 208(DI), $0x00000082
+	JE   row1x2x1
+	CMPQ 208(DI), $0x00000083
+	JE   row1x3x1
+	CMPQ 208(DI), $0x00000084
+	JE   row1x4x1
+	CMPQ 208(DI), $0x00000085
+	JE   row1x5x1
+	CMPQ 208(DI), $0x00000086
+	JE   row1x6x1
+	CMPQ 208(DI), $0x00000087
+	JE   row1x7x1
+	CMPQ 208(DI), $0x00000088
+	JE   row1x8x1
 
-end1x1:
+end1x1x1:
 	VZEROUPPER
 	RET
 
 finish2:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x03, CX
 
-fold2x1:
+fold2x1x1:
 	MOVQ       R13, R9
 	SUBQ       AX, R9
-	JBE        finished2x1
+	JBE        finished2x1x1
 	SHRQ       $0x05, R9
 	MOVL       $0x00000010, R15
 	CMPQ       R9, R15
@@ -27227,46 +30855,50 @@ fold2x1:
 	VPERMPS    Z16, Z30, Z16
 	MOVQ       176(DI), R15
 	CMPQ       R12, $0x08
-	JNE        apart2x1
+	JNE        apart2x1x1
 	VMOVUPS    Z16, K2, (R15)
-	JMP        put2x1
+	JMP        put2x1x1
 
-apart2x1:
+apart2x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put2x1:
+put2x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000200, AX
-	JMP  fold2x1
+	JMP  fold2x1x1
 
-finished2x1:
-	MOVQ 208(DI), R13
+finished2x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end2x1
-	CMPQ 232(DI), $0x00000041
-	JE   row2x1
-	CMPQ 232(DI), $0x00000042
-	JE   row2x2
-	CMPQ 232(DI), $0x00000043
-	JE   row2x3
-	CMPQ 232(DI), $0x00000044
-	JE   row2x4
+	JAE  end2x1x1
+	CMPQ 208(DI), $0x00000121
+	JE   row2x1x2
+	CMPQ 208(DI), $0x00000100
+	JE   row2x0x1
+	CMPQ 208(DI), $0x00000101
+	JE   row2x1x1
+	CMPQ 208(DI), $0x00000102
+	JE   row2x2x1
+	CMPQ 208(DI), $0x00000103
+	JE   row2x3x1
+	CMPQ 208(DI), $0x00000104
+	JE   row2x4x1
 
-end2x1:
+end2x1x1:
 	VZEROUPPER
 	RET
 
 finish4:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x02, CX
 
-fold4x1:
+fold4x1x1:
 	MOVQ    R13, R9
 	SUBQ    AX, R9
-	JBE     finished4x1
+	JBE     finished4x1x1
 	SHRQ    $0x04, R9
 	MOVL    $0x00000010, R15
 	CMPQ    R9, R15
@@ -27291,42 +30923,48 @@ fold4x1:
 	VPERMPS Z16, Z30, Z16
 	MOVQ    176(DI), R15
 	CMPQ    R12, $0x10
-	JNE     apart4x1
+	JNE     apart4x1x1
 	VMOVUPS Z16, K2, (R15)
-	JMP     put4x1
+	JMP     put4x1x1
 
-apart4x1:
+apart4x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put4x1:
+put4x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000100, AX
-	JMP  fold4x1
+	JMP  fold4x1x1
 
-finished4x1:
-	MOVQ 208(DI), R13
+finished4x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end4x1
-	CMPQ 232(DI), $0x00000081
-	JE   row4x1
-	CMPQ 232(DI), $0x00000082
-	JE   row4x2
+	JAE  end4x1x1
+	CMPQ 208(DI), $0x00000221
+	JE   row4x1x2
+	CMPQ 208(DI), $0x00000261
+	JE   row4x1x4
+	CMPQ 208(DI), $0x00000200
+	JE   row4x0x1
+	CMPQ 208(DI), $0x00000201
+	JE   row4x1x1
+	CMPQ 208(DI), $0x00000202
+	JE   row4x2x1
 
-end4x1:
+end4x1x1:
 	VZEROUPPER
 	RET
 
 finish8:
-	MOVQ 208(DI), AX
+	MOVQ 184(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x01, CX
 
-fold8x1:
+fold8x1x1:
 	MOVQ    R13, R9
 	SUBQ    AX, R9
-	JBE     finished8x1
+	JBE     finished8x1x1
 	SHRQ    $0x03, R9
 	MOVL    $0x00000010, R15
 	CMPQ    R9, R15
@@ -27343,1010 +30981,84 @@ fold8x1:
 	VPERMPS Z16, Z30, Z16
 	MOVQ    176(DI), R15
 	CMPQ    R12, $0x20
-	JNE     apart8x1
+	JNE     apart8x1x1
 	VMOVUPS Z16, K2, (R15)
-	JMP     put8x1
+	JMP     put8x1x1
 
-apart8x1:
+apart8x1x1:
 	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-put8x1:
+put8x1x1:
 	ADDQ CX, R15
 	MOVQ R15, 176(DI)
 	ADDQ $0x00000080, AX
-	JMP  fold8x1
+	JMP  fold8x1x1
 
-finished8x1:
-	MOVQ 208(DI), R13
+finished8x1x1:
+	MOVQ 184(DI), R13
 	MOVQ 168(DI), R15
 	CMPQ DX, 16(DI)
-	JAE  end8x1
-	CMPQ 232(DI), $0x00000101
-	JE   row8x1
+	JAE  end8x1x1
+	CMPQ 208(DI), $0x00000421
+	JE   row8x1x2
+	CMPQ 208(DI), $0x00000461
+	JE   row8x1x4
+	CMPQ 208(DI), $0x00000400
+	JE   row8x0x1
+	CMPQ 208(DI), $0x00000401
+	JE   row8x1x1
 
-end8x1:
+end8x1x1:
 	VZEROUPPER
 	RET
 
-// func dotLanes512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·dotLanes512b16(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
-	KMOVD        R9, K1
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         SI, AX
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	RET
+finish16:
+	MOVQ 184(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x00, CX
 
-row1:
-	CMPQ        152(DI), $0x00
-	JE          same1
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VMOVDQU16.Z (R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
+fold16x1x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     finished16x1x1
+	SHRQ    $0x02, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x40
+	JNE     apart16x1x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put16x1x1
 
-same1:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVDQU16.Z   (AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row1
-	VZEROUPPER
-	RET
+apart16x1x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
 
-row2:
-	CMPQ        152(DI), $0x00
-	JE          same2
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VMOVDQU16.Z 64(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
+put16x1x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000040, AX
+	JMP  fold16x1x1
 
-same2:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVDQU16.Z   64(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row2
-	VZEROUPPER
-	RET
+finished16x1x1:
+	MOVQ 184(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JAE  end16x1x1
+	CMPQ 208(DI), $0x00000821
+	JE   row16x1x2
+	CMPQ 208(DI), $0x00000861
+	JE   row16x1x4
+	CMPQ 208(DI), $0x00000800
+	JE   row16x0x1
 
-row3:
-	CMPQ        152(DI), $0x00
-	JE          same3
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VMOVDQU16.Z 128(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-
-same3:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVDQU16.Z   128(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row3
-	VZEROUPPER
-	RET
-
-row4:
-	CMPQ        152(DI), $0x00
-	JE          same4
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VMOVDQU16.Z 192(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-
-same4:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVDQU16.Z   192(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row4
-	VZEROUPPER
-	RET
-
-row5:
-	CMPQ        152(DI), $0x00
-	JE          same5
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VMOVDQU16.Z 256(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-
-same5:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVDQU16.Z   256(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row5
-	VZEROUPPER
-	RET
-
-row6:
-	CMPQ        152(DI), $0x00
-	JE          same6
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VMOVDQU16.Z 320(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-
-same6:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVDQU16.Z   320(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        640(R15), Z29, Z16
-	VFMADD231PS   704(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row6
-	VZEROUPPER
-	RET
-
-row7:
-	CMPQ        152(DI), $0x00
-	JE          same7
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VMOVDQU16.Z 384(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-
-same7:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    320(AX)(BX*8)
-	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        640(R15), Z29, Z16
-	VFMADD231PS   704(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVDQU16.Z   384(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        768(R15), Z29, Z16
-	VFMADD231PS   832(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row7
-	VZEROUPPER
-	RET
-
-row8:
-	CMPQ        152(DI), $0x00
-	JE          same8
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VPSLLD      $0x10, 384(R9), Z29
-	VMOVUPS     384(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	VMOVDQU16.Z 448(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
-
-same8:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z16
-	VFMADD231PS   192(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z16
-	VFMADD231PS   320(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z16
-	VFMADD231PS   448(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    256(AX)(BX*8)
-	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z16
-	VFMADD231PS   576(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    320(AX)(BX*8)
-	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        640(R15), Z29, Z16
-	VFMADD231PS   704(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    384(AX)(BX*8)
-	VPSLLD        $0x10, 384(AX), Z29
-	VMOVUPS       384(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        768(R15), Z29, Z16
-	VFMADD231PS   832(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          144(DI), R9
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVDQU16.Z   448(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        896(R15), Z29, Z16
-	VFMADD231PS   960(R15), Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row8
+end16x1x1:
 	VZEROUPPER
 	RET
 

@@ -9,45 +9,15 @@ package simd
 //go:noescape
 func attendWeights512(a *byte)
 
-// attendGradWeights512 computes the coefficients of an attendGradArgs.
-//
-//go:noescape
-func attendGradWeights512(a *byte)
-
-// attendGradScores512 computes the gradients of scores of an attendGradArgs.
-//
-//go:noescape
-func attendGradScores512(a *byte)
-
 // attendWeightsFour512 computes the coefficients of an attendArgs.
 //
 //go:noescape
 func attendWeightsFour512(a *byte)
 
-// attendGradWeightsFour512 computes the coefficients of an attendGradArgs.
-//
-//go:noescape
-func attendGradWeightsFour512(a *byte)
-
-// attendGradScoresFour512 computes the gradients of scores of an attendGradArgs.
-//
-//go:noescape
-func attendGradScoresFour512(a *byte)
-
 // attendWeightsEight512 computes the coefficients of an attendArgs.
 //
 //go:noescape
 func attendWeightsEight512(a *byte)
-
-// attendGradWeightsEight512 computes the coefficients of an attendGradArgs.
-//
-//go:noescape
-func attendGradWeightsEight512(a *byte)
-
-// attendGradScoresEight512 computes the gradients of scores of an attendGradArgs.
-//
-//go:noescape
-func attendGradScoresEight512(a *byte)
 
 // attendSum512 sums the rows of an attendRowArgs.
 //
@@ -64,50 +34,30 @@ func attendSum512b16(a *byte)
 //go:noescape
 func attendSumWhole512b16(a *byte)
 
-// attendGradHeads512 computes the wide rows of an attendRowArgs.
+// attendGrad512 computes an attendGradArgs.
 //
 //go:noescape
-func attendGradHeads512(a *byte)
-
-// attendGradLanes512 computes the wide rows of an attendRowArgs.
-//
-//go:noescape
-func attendGradLanes512(a *byte)
+func attendGrad512(a *byte)
 
 // dotHeads512 computes the dot products of an attendRowArgs.
 //
 //go:noescape
 func dotHeads512(a *byte)
 
-// dotLanes512 computes the dot products of an attendRowArgs.
-//
-//go:noescape
-func dotLanes512(a *byte)
-
 // headGrad512 computes the rows of an attendRowArgs.
 //
 //go:noescape
 func headGrad512(a *byte)
 
-// attendGradHeads512b16 computes the wide rows of an attendRowArgs.
+// attendGrad512b16 computes an attendGradArgs.
 //
 //go:noescape
-func attendGradHeads512b16(a *byte)
-
-// attendGradLanes512b16 computes the wide rows of an attendRowArgs.
-//
-//go:noescape
-func attendGradLanes512b16(a *byte)
+func attendGrad512b16(a *byte)
 
 // dotHeads512b16 computes the dot products of an attendRowArgs.
 //
 //go:noescape
 func dotHeads512b16(a *byte)
-
-// dotLanes512b16 computes the dot products of an attendRowArgs.
-//
-//go:noescape
-func dotLanes512b16(a *byte)
 
 // headGrad512b16 computes the rows of an attendRowArgs.
 //

@@ -7,32 +7,54 @@ var noEntries int64
 
 // dots512 computes, for the rows of x, out = x_h · y_h a head. y is as many
 // rows of the same type, or, when row is not nil, that one row.
-func dots512(x, y Strided, row []float32, out *float32, outStride, rows, heads, width int) {
+//
+// Of each row of out, together heads lie side by side, those that follow four times as far.
+func dots512(x, y Strided, row []float32, out *float32, outStride, together, rows, heads, width int) {
 	bf16 := x.B16 != nil
 	var buf [panelCols + 16*(foldParts+1)]float32
 	var places [16]uint32
+	place := func(head int) int { return head/together*4*together + head%together }
 	passes, count := headPasses(heads, width, bf16)
 	for _, p := range passes[:count] {
 		col := p.first * width
-		s := attendRowArgs{ptr: &noEntries, rows: rows, gap: 4 * outStride, zbuf: &buf[0]}
-		s = p.with(s, out, lineOf(buf[panelCols:]), &places)
-		s.vectors, s.mask = vectorsOf(p.heads*width, bf16)
+		parts := lineOf(buf[panelCols:])
+		s := attendRowArgs{
+			ptr: &noEntries, rows: rows, gap: 4 * outStride, zbuf: &buf[0], headShape: p.shape(width, bf16),
+			dots: (*float32)(unsafe.Add(unsafe.Pointer(out), 4*place(p.first))), parts: parts, partsEnd: unsafe.Add(parts, 64*foldParts), places: &places,
+		}
+		for l := range places {
+			places[l] = uint32(l/p.heads*outStride + place(p.first+l%p.heads) - place(p.first))
+		}
+		s.mask = s.tail
 		s.src, s.srcStride = x.at(0, col)
 		if row == nil {
 			s.z, s.zStride = y.at(0, col)
 		} else {
-			arrange(buf[:panelCols], row[col:col+p.heads*width], bf16)
+			p.arrange(buf[:panelCols], row[col:], width, bf16)
 		}
-		switch raw := (*byte)(unsafe.Pointer(&s)); {
-		case bf16 && p.each > 0:
+		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 			dotHeads512b16(raw)
-		case bf16:
-			dotLanes512b16(raw)
-		case p.each > 0:
+		} else {
 			dotHeads512(raw)
-		default:
-			dotLanes512(raw)
 		}
+	}
+}
+
+// arrange puts heads of a row into the order of lanes that dot products take.
+func (p headPass) arrange(buf, row []float32, width int, bf16 bool) {
+	heads, width := p.heads/p.share, p.share*width
+	block := blockCols(width, bf16)
+	each := (width + block - 1) / block * block
+	for h := range heads {
+		head := row[h*width:][:width]
+		if h == heads-1 && heads*width >= block { // the last block ends with the row
+			n := each - block
+			arrange(buf[h*each:][:n], head[:n], block == 32)
+			head = row[heads*width-block:][:block]
+			arrange(buf[h*each+n:][:block], head, block == 32)
+			continue
+		}
+		arrange(buf[h*each:][:each], head, block == 32)
 	}
 }
 
@@ -57,7 +79,7 @@ func headDotFast(level Level, a *HeadDots) bool {
 	if level < AVX512 || a.Heads > MaxHeads || a.Width > panelCols {
 		return false
 	}
-	dots512(a.Z, Strided{}, a.A, &a.Score.F32[0], a.Score.Stride, a.Rows, a.Heads, a.Width)
+	dots512(a.Z, Strided{}, a.A, &a.Score.F32[0], a.Score.Stride, MaxHeads, a.Rows, a.Heads, a.Width)
 	return true
 }
 
@@ -98,13 +120,15 @@ func packAttentionFast(level Level, a *AttentionPack) bool {
 	if level < AVX512 || a.Width > panelCols || (a.Dst.B16 != nil) != (a.DDst.B16 != nil) {
 		return false
 	}
-	p := Lanes(a.Heads)
-	dots512(a.DDst, a.Dst, nil, &a.Packed[3*p], 4*p, a.Rows, a.Heads, a.Width)
+	n, p := packRow(a.Heads), packLanes(a.Heads)
+	dots512(a.DDst, a.Dst, nil, &a.Packed[3*p], n, p, a.Rows, a.Heads, a.Width)
 	for r := range a.Rows {
-		row := a.Packed[r*4*p:][:3*p]
-		copy(row[:a.Heads], a.Right.F32[r*a.Right.Stride:])
-		copy(row[p:p+a.Heads], a.Max.F32[r*a.Max.Stride:])
-		copy(row[2*p:2*p+a.Heads], a.Inv.F32[r*a.Inv.Stride:])
+		for k := 0; k < a.Heads; k += p {
+			row, m := a.Packed[r*n+4*k:], min(p, a.Heads-k)
+			copy(row[:m], a.Right.F32[r*a.Right.Stride+k:])
+			copy(row[p:p+m], a.Max.F32[r*a.Max.Stride+k:])
+			copy(row[2*p:2*p+m], a.Inv.F32[r*a.Inv.Stride+k:])
+		}
 	}
 	return true
 }

@@ -11,16 +11,16 @@ import (
 	"starling/tensor/simd/asm/lanes"
 )
 
-// Dot products of rows whose heads are whole vectors (or that have one head). Each head's products are added
-// up in a vector, and sums over the lanes of sixteen such vectors are made at once, as a tree: two
+// Dot products of rows, a head at a time. A head's products are added up in a vector, and sums over the lanes of sixteen such vectors are made at once, as a tree: two
 // vectors are folded into one, halves of which are half-made sums, and so on until each lane is the sum
 // of one vector. A row's heads are folded at once; the rest is left for when some rows have come together in parts:
 // a tree for each row would be twice the work, in a chain.
 
-// folded is the loops for heads, a power of two, of each vectors (float32) or blocks (bfloat16).
+// folded is the loops for heads, a power of two, of each vectors (float32) or blocks (bfloat16). Heads of up to 16 bfloat16 numbers, half
+// a block, are one vector; each is 0 then. Where heads are a half or a quarter of a vector or block, that many share one.
 type folded struct {
-	bf16        bool
-	heads, each int
+	bf16               bool
+	heads, each, share int
 }
 
 // eachFolded calls body for all shapes that fit a panel.
@@ -29,16 +29,128 @@ func eachFolded(bf16 bool, body func(t folded)) {
 	if bf16 {
 		most = 8
 	}
-	for heads := 1; heads <= most; heads *= 2 {
+	for heads := 1; heads <= 16; heads *= 2 {
+		for share := 2; share <= min(heads, 4); share *= 2 {
+			body(folded{bf16, heads, 1, share})
+		}
+		if bf16 {
+			body(folded{bf16, heads, 0, 1})
+		}
 		for each := 1; heads*each <= most; each++ {
-			body(folded{bf16, heads, each})
+			body(folded{bf16, heads, each, 1})
 		}
 	}
 }
 
-func (t folded) vectors() int             { return t.heads * t.each }
-func (t folded) shape() int               { return 32*t.heads + t.each }
-func (t folded) label(name string) string { return fmt.Sprintf("%s%dx%d", name, t.heads, t.each) }
+func (t folded) shape() int { return 128*t.heads + 32*(t.share-1) + t.each }
+
+func (t folded) label(name string) string {
+	return fmt.Sprintf("%s%dx%dx%d", name, t.heads, t.each, t.share)
+}
+
+// pairs says whether a load is two vectors, of even and odd columns.
+func (t folded) pairs() bool { return t.bf16 && t.each > 0 }
+
+// loads is how many a head takes, or those that share one, and runs how many of these there are.
+func (t folded) loads() int { return max(t.each, 1) }
+func (t folded) runs() int  { return t.heads / t.share }
+
+// sums is how many vectors a row takes.
+func (t folded) sums() int {
+	if t.pairs() {
+		return 2 * t.runs() * t.loads()
+	}
+	return t.runs() * t.loads()
+}
+
+// z is where load v of run r has its vector, or pair, in a row's copy.
+func (t folded) z(r, v int) int {
+	if t.pairs() {
+		return 128 * (r*t.loads() + v)
+	}
+	return 64 * (r*t.loads() + v)
+}
+
+// eachLine calls body for the lines, or parts, of a row's heads at from, which it moves on from head to head.
+func (t folded) eachLine(f fields, from GPPhysical, headBytes string, body func(h, v int, line Mem)) {
+	for h := range t.runs() {
+		if h > 0 {
+			ADDQ(f.mem(headBytes), from)
+		}
+		for v := range t.loads() {
+			body(h, v, Mem{Base: from, Disp: 64 * v})
+		}
+	}
+}
+
+// last says whether a load is the row's last: what lies behind it may be in a line that nobody asked for, so it
+// ends where the row ends, and its first lanes, which were loaded before, are masked.
+func (t folded) last(h, v int) bool { return h == t.runs()-1 && v == t.loads()-1 }
+
+// eachVector is eachLine for loads and stores.
+func (t folded) eachVector(f fields, from GPPhysical, headBytes, shift string, body func(h, v int, line Mem)) {
+	t.eachLine(f, from, headBytes, func(h, v int, line Mem) {
+		if t.last(h, v) {
+			SUBQ(f.mem(shift), from)
+		}
+		body(h, v, line)
+	})
+}
+
+// load loads a vector or pair to x, or x and y. Behind a head's end come columns of the next.
+func (t folded) load(line Mem, h, v int) {
+	last := t.last(h, v)
+	switch {
+	case t.pairs():
+		lanes.SplitBF16By(upper, line, x, y, last, K1)
+	case t.bf16 && last:
+		VPMOVZXWD_Z(line, K1, x)
+		VPSLLD(U8(16), x, x)
+	case t.bf16:
+		VPMOVZXWD(line, x)
+		VPSLLD(U8(16), x, x)
+	case last:
+		VMOVUPS_Z(line, K1, x)
+	default:
+		VMOVUPS(line, x)
+	}
+}
+
+// dotProducts multiplies the row at from with the one at z, and leaves half-made sums of its heads in the vector it gives.
+// use may use load v of head h while it is in x, or x and y.
+func (t folded) dotProducts(f fields, from GPPhysical, z Mem, use func(h, v int)) VecPhysical {
+	s := stack{}
+	t.eachVector(f, from, "headBytes", "shift", func(h, v int, line Mem) {
+		if v == 0 {
+			s.push(bits.Len(uint(t.share)) - 1)
+		}
+		q, with := s.top(), z.Offset(t.z(h, v))
+		t.load(line, h, v)
+		last := v == t.loads()-1
+		cut := last && !t.last(h, v)
+		switch {
+		case v == 0 && cut:
+			VMULPS_Z(with, x, headMask[0], q)
+		case v == 0:
+			VMULPS(with, x, q)
+		case cut:
+			VFMADD231PS(with, x, headMask[0], q)
+		default:
+			VFMADD231PS(with, x, q)
+		}
+		switch {
+		case t.pairs() && cut:
+			VFMADD231PS(with.Offset(64), y, headMask[1], q)
+		case t.pairs():
+			VFMADD231PS(with.Offset(64), y, q)
+		}
+		use(h, v)
+		if last {
+			s.fold()
+		}
+	})
+	return s.top()
+}
 
 var (
 	part   = R13 // where the next row's half-made sums go
@@ -52,6 +164,10 @@ func beginFolded(bf16 bool) {
 	rowFields.load("parts", part)
 	rowFields.load("places", tmp)
 	VMOVDQU32(Mem{Base: tmp}, places)
+	for i, field := range []string{"evens", "odds"} {
+		rowFields.load(field, tmp)
+		KMOVW(tmp.As32(), headMask[i])
+	}
 	eachFolded(bf16, func(t folded) {
 		CMPQ(rowFields.mem("shape"), U32(t.shape()))
 		JE(LabelRef(t.label("row")))
@@ -59,139 +175,63 @@ func beginFolded(bf16 bool) {
 	RET()
 }
 
-// dotHeads is dotLanes for heads of whole vectors.
+// dotHeads is the dot products of the rows of src with those of z, or with the one row
+// in zbuf when z is nil, one number a head.
 func dotHeads(bf16 bool) {
-	foldedFunction("dotHeads512", "the dot products", "row", bf16, folded.dotBody)
-}
-
-// foldedFunction is a function with a body for each shape of heads. After finishing sums a body goes on where again names.
-func foldedFunction(name, what, again string, bf16 bool, body func(folded)) {
+	name := "dotHeads512"
 	if bf16 {
 		name += "b16"
 	}
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
-	Doc(name + " computes " + what + " of an attendRowArgs.")
+	Doc(name + " computes the dot products of an attendRowArgs.")
 	beginFolded(bf16)
-	eachFolded(bf16, body)
-	eachFolded(bf16, func(t folded) {
-		if t.each == 1 {
-			t.finish(again)
-		}
-	})
+	eachFolded(bf16, folded.dotBody)
+	for heads := 1; heads <= 16; heads *= 2 {
+		folded{bf16, heads, 1, 1}.finish()
+	}
 }
 
 func (t folded) dotBody() {
+	f := rowFields
 	Label(t.label("row"))
-	CMPQ(rowFields.mem("z"), U8(0))
+	CMPQ(f.mem("z"), U8(0))
 	JE(LabelRef(t.label("same")))
-	copyZ(t.vectors(), t.bf16)
+	f.loadRow("z", row, at)
+	t.copyZ(f, at, Mem{Base: zrow})
 	Label(t.label("same"))
 	MOVQ(stride, at)
 	IMULQ(row, at)
 	ADDQ(src, at)
-	for v := range t.vectors() {
-		PREFETCHT0(Mem{Base: at, Index: stride, Scale: 8, Disp: 64 * v})
-	}
-	t.products(func(int) {})
+	LEAQ(Mem{Base: at, Index: stride, Scale: 8}, tmp)
+	t.eachLine(f, tmp, "headBytes", func(h, v int, line Mem) { PREFETCHT0(line) })
+	q := t.dotProducts(f, at, Mem{Base: zrow}, func(h, v int) {})
+	VMOVUPS(q, Mem{Base: part})
+	ADDQ(U8(64), part)
 	INCQ(row)
-	CMPQ(row, rowFields.mem("rows"))
+	CMPQ(row, f.mem("rows"))
 	JAE(LabelRef(t.finishLabel()))
-	t.goOn("row")
-}
-
-// gradHeads is gradLanes for heads of whole vectors.
-func gradHeads(bf16 bool) {
-	foldedFunction("attendGradHeads512", "the wide rows", "next", bf16, folded.gradBody)
-}
-
-func (t folded) gradBody() {
-	n, vectors := t.vectors(), t.vectors()
-	if t.bf16 {
-		vectors = 2 * n
-	}
-	Label(t.label("row"))
-	startRow()
-	copyZ(n, t.bf16)
-	for v := range vectors {
-		VPXORD(sums[v], sums[v], sums[v])
-	}
-	Label(t.label("next"))
-	CMPQ(index, end)
-	JAE(LabelRef(t.label("done")))
-	nextEntry(n, t.label("ask"))
-	t.products(func(v int) {
-		if t.bf16 {
-			if v%t.each == 0 {
-				VBROADCASTSS(Mem{Base: weight, Disp: 4 * (v / t.each)}, w)
-			}
-			VFMADD231PS(x, w, sums[2*v])
-			VFMADD231PS(y, w, sums[2*v+1])
-		} else {
-			VFMADD231PS_BCST(Mem{Base: weight, Disp: 4 * (v / t.each)}, x, sums[v])
-		}
-	})
-	ADDQ(gap, weight)
-	t.goOn("next")
-
-	Label(t.label("done"))
-	rowFields.loadRow("dst", row, dst)
-	storeRow(n, t.bf16, t.label)
-	INCQ(row)
-	CMPQ(row, rowFields.mem("rows"))
+	CMPQ(part, f.mem("partsEnd"))
 	JB(LabelRef(t.label("row")))
 	JMP(LabelRef(t.finishLabel()))
 }
 
-// products multiplies the row at at with the one at zrow and puts the half-made sums of its heads to part. use may use
-// vector v of the row while it is in x, or x and y.
-func (t folded) products(use func(v int)) {
-	s := stack{}
-	n := t.vectors()
-	for v := range n {
-		if v%t.each == 0 {
-			s.push(0)
+// copyZ puts the row at from into memory as the products want it.
+func (t folded) copyZ(f fields, from GPPhysical, to Mem) {
+	t.eachVector(f, from, "headBytes", "shift", func(h, v int, line Mem) {
+		t.load(line, h, v)
+		VMOVUPS(x, to.Offset(t.z(h, v)))
+		if t.pairs() {
+			VMOVUPS(y, to.Offset(t.z(h, v)+64))
 		}
-		q := s.top()
-		line, z := Mem{Base: at, Disp: 64 * v}, Mem{Base: zrow, Disp: 64 * v}
-		switch {
-		case t.bf16:
-			z = Mem{Base: zrow, Disp: 128 * v}
-			lanes.SplitBF16By(upper, line, x, y, v == n-1, K1)
-		case v == n-1:
-			VMOVUPS_Z(line, K1, x)
-		default:
-			VMOVUPS(line, x)
-		}
-		if v%t.each == 0 {
-			VMULPS(z, x, q)
-		} else {
-			VFMADD231PS(z, x, q)
-		}
-		if t.bf16 {
-			VFMADD231PS(z.Offset(64), y, q)
-		}
-		use(v)
-		if v%t.each == t.each-1 {
-			s.fold()
-		}
-	}
-	VMOVUPS(s.top(), Mem{Base: part})
-	ADDQ(U8(64), part)
-}
-
-// goOn goes on to again until parts are full; then their sums are to be finished.
-func (t folded) goOn(again string) {
-	CMPQ(part, rowFields.mem("partsEnd"))
-	JB(LabelRef(t.label(again)))
-	JMP(LabelRef(t.finishLabel()))
+	})
 }
 
 func (t folded) finishLabel() string { return fmt.Sprintf("finish%d", t.heads) }
 
 // finish finishes the sums in parts, for all shapes of so many heads. Then it goes back to the shape's body, if there are
 // rows left, or returns.
-func (t folded) finish(again string) {
+func (t folded) finish() {
 	f := rowFields
 	Label(t.finishLabel())
 	from, step, mask := at, dst, tmp
@@ -240,7 +280,7 @@ func (t folded) finish(again string) {
 	eachFolded(t.bf16, func(u folded) {
 		if u.heads == t.heads {
 			CMPQ(f.mem("shape"), U32(u.shape()))
-			JE(LabelRef(u.label(again)))
+			JE(LabelRef(u.label("row")))
 		}
 	})
 	Label(t.label("end"))

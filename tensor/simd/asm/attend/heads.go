@@ -10,57 +10,6 @@ import (
 	"starling/tensor/simd/asm/lanes"
 )
 
-// dotLanes is the dot products of the rows of src with those of z, or with the one row
-// in zbuf when z is nil, one number a head, where vectors hold several heads.
-func dotLanes(bf16 bool) {
-	name := "dotLanes512"
-	if bf16 {
-		name += "b16"
-	}
-	TEXT(name, NOSPLIT, "func(a *byte)")
-	Pragma("noescape")
-	Doc(name + " computes the dot products of an attendRowArgs.")
-	beginRows(nil)
-	loadSegments()
-	MOVQ(src, at)
-	choose(mostLanes)
-	for n := 1; n <= mostLanes; n++ {
-		label := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
-		q := Z16
-		Label(label("row"))
-		CMPQ(rowFields.mem("z"), U8(0))
-		JE(LabelRef(label("same")))
-		copyZ(n, bf16)
-		Label(label("same"))
-		MOVQ(gap, tmp)
-		IMULQ(row, tmp)
-		ADDQ(rowFields.mem("dots"), tmp)
-		for v := range n {
-			line := Mem{Base: at, Disp: 64 * v}
-			PREFETCHT0(Mem{Base: at, Index: stride, Scale: 8, Disp: 64 * v})
-			switch {
-			case bf16:
-				lanes.SplitBF16(line, x, y, v == n-1, K1)
-				VMULPS(Mem{Base: zrow, Disp: 128 * v}, x, q)
-				VFMADD231PS(Mem{Base: zrow, Disp: 128*v + 64}, y, q)
-			case v == n-1:
-				VMOVUPS_Z(line, K1, x)
-				VMULPS(Mem{Base: zrow, Disp: 64 * v}, x, q)
-			default:
-				VMOVUPS(line, x)
-				VMULPS(Mem{Base: zrow, Disp: 64 * v}, x, q)
-			}
-			storeDots(q, v == n-1)
-		}
-		ADDQ(stride, at)
-		INCQ(row)
-		CMPQ(row, rowFields.mem("rows"))
-		JB(LabelRef(label("row")))
-		VZEROUPPER()
-		RET()
-	}
-}
-
 // headGrad is HeadDot's backward pass for a panel of columns: with w the row's
 // score gradients spread over the columns, zbuf (da) += w · src, and, unless dst is
 // nil, dst (dz) += w · z, where z is the one row a.

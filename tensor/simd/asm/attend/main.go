@@ -3,11 +3,11 @@
 //	go run ./attend -out ../attend_amd64.s -stubs ../attend_stubs_amd64.go -pkg simd
 //
 // Coefficients and their gradients are computed sixteen at a time for all heads of
-// several entries at once (weights.go): with P the number of heads rounded up to
-// a power of two, lane l of a vector is head l%P of the vector's entry l/P; together.go has what is faster where P is four or eight. The
-// sums of wide rows (sum.go, grad.go) then take a coefficient for each column
-// by permuting the lanes of an entry, so any width of a head will do. Dot products of wide
-// rows are made in fold.go.
+// several entries at once: with P the number of heads, forward rounded up to a power of two, lane l
+// of a vector is head l%P of the vector's entry l/P; together.go has what is faster where heads lie together.
+// The forward pass has them in a list (weights.go) and then sums wide rows with a coefficient for each column, by
+// permuting the lanes of an entry, so any width of a head will do (sum.go). The backward pass takes wide rows a head at a time
+// (backward.go); their dot products are made in fold.go.
 package main
 
 import (
@@ -20,17 +20,13 @@ func main() {
 	ConstraintExpr("amd64")
 	for _, p := range []together{0, 4, 8} {
 		weights(p)
-		gradWeights(p)
-		gradScores(p)
 	}
 	sumRows(false, false)
 	sumRows(true, false)
 	sumRows(true, true)
 	for _, bf16 := range []bool{false, true} {
-		gradHeads(bf16)
-		gradLanes(bf16)
+		backward(bf16)
 		dotHeads(bf16)
-		dotLanes(bf16)
 		headGrad(bf16)
 	}
 	sumEntries()

@@ -31,7 +31,8 @@ var (
 	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "vectors", "mask", "mode",
 		"weights", "gap", "patterns", "prefetch", "last",
 		"inv", "invStride", "scale", "heads",
-		"z", "zStride", "zbuf", "dots", "segments", "heads16", "swaps", "parts", "partsEnd", "places", "shape")
+		"z", "zStride", "zbuf", "dots", "parts", "partsEnd", "places",
+		"shape", "headBytes", "lastByte", "shift", "tail", "evens", "odds")
 )
 
 // What mode says about dst: it is bfloat16, and, beside that, the processor can round to it.

@@ -111,8 +111,8 @@ func leaky(s, t VecPhysical) {
 	VMULPS(slope, s, K3, s)
 }
 
-// draw finishes the hash whose first sum is x and sets K3 to the lanes whose upper half, the draw, keeps them.
-func draw(x, t, high VecPhysical) {
+// draw finishes the hash whose first sum is x and sets K3 to the lanes whose upper half, the draw, is not below the threshold.
+func draw(threshold, x, t, high VecPhysical) {
 	VPSRLD(U8(16), x, t)
 	VPXORD(t, x, x)
 	VPMULLD_BCST(lanes.Bits(0x7feb352d), x, x)
@@ -207,11 +207,11 @@ func weights(p together) {
 	MOVQ(wLeft, R15)
 	Label("score")
 	if p > 0 {
-		p.ask(f, wBase, 1, "last", false)
+		p.ask(f, wBase, "last")
 		p.lanes()
 		words := AllocLocal(16)
 		p.words(words, j)
-		p.rows(wBase, words, 1, s)
+		p.rows(wBase, words, s)
 	} else {
 		askAhead(f, wBase, "leftStride", "last")
 		entryWords(wIndex, j)
@@ -264,7 +264,7 @@ func weights(p together) {
 	VPMULLD(srcFactor, j, j)
 	VPADDD(headDraw, j, j)
 	VPADDD(keyLow, j, j)
-	draw(j, t, keyHigh)
+	draw(threshold, j, t, keyHigh)
 	VMOVUPS_Z(s, K3, s)
 	Label("kept")
 	VMOVUPS(s, Mem{Base: wOut})

@@ -1,0 +1,616 @@
+package main
+
+import (
+	"fmt"
+	"math/bits"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
+)
+
+// The backward pass goes through the entries of a source's row in groups that fill a vector with one number a head:
+// coefficients of a group, its wide rows, gradients of its scores. Coefficients are made one group ahead, so that nobody
+// waits for them, and all of it is in flight at once: what is computed hides behind the wide rows that are waited for. What
+// depends on how heads lie in vectors is in the body of a shape; the rest is shared, and goes back to the shape by comparing.
+
+var backFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "z", "zStride",
+	"shape", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "dstHead", "dstShift", "mode", "prefetch", "last", "ask", "buf",
+	"packed", "packStride", "packLanes", "lanes", "together", "heads", "groupBytes", "tables", "left", "leftStride", "dleft", "dleftStride",
+	"slope", "drop", "threshold", "scale", "keys", "srcIDs", "firstSrc", "edge", "edgeStride", "perm", "add",
+	// Room: where the group starts, which half of the coefficients' room is its own, and how far coefficients are.
+	"first", "slot", "begun", "coefRow", "coefIndex", "coefEnd", "askEnd")
+
+// Registers of the backward pass, beside those of all loops over wide rows.
+var (
+	buf      = R15
+	groupEnd = R12
+	tmp2     = RCX
+	headMask = []OpmaskPhysical{K5, K6} // of a head's last vector or, of bfloat16, of its even and odd columns
+	entries  = K4                       // the lanes of the group's entries
+	// Of the group that coefficients are made for:
+	next      = R12 // its first entry; groupEnd is set later
+	coefLanes = K7  // its lanes
+)
+
+// What lies at buf.
+const (
+	atCoef  = 64 * iota // coefficients after dropout
+	atSlope             // the same times the slope of the leaky ReLU
+	atDelta             // α·delta times that slope
+	atGroup             // where the group ends, and its lanes
+	atNext              // all of the above once more, of another group
+	_
+	_
+	_
+	atMine  // the score of the source that coefficients are made for
+	atDraw  // what draws of that source have in common
+	atTotal // the sum of a row's gradients of scores
+	atWords // room
+	atParts // half-made dot products of a group's entries
+	atZ     = atParts + 16*64
+)
+
+func fmtHeads(name string, heads int) string { return fmt.Sprintf("%s%d", name, heads) }
+
+func inBuf(at int) Mem { return Mem{Base: buf, Disp: at} }
+
+// backward is the backward pass of rows whose heads, a power of two, are the shape's.
+func backward(bf16 bool) {
+	f, name := backFields, "attendGrad512"
+	if bf16 {
+		name += "b16"
+	}
+	TEXT(name, NOSPLIT, "func(a *byte)")
+	Pragma("noescape")
+	Doc(name + " computes an attendGradArgs.")
+	Load(Param("a"), args)
+	f.load("src", src)
+	f.load("srcStride", stride)
+	f.load("prefetch", ahead)
+	f.load("last", last)
+	f.load("buf", buf)
+	f.load("ptr", tmp)
+	MOVQ(Mem{Base: tmp}, tmp)
+	f.load("index", index)
+	LEAQ(Mem{Base: index, Index: tmp, Scale: 4}, index)
+	for i, field := range []string{"tail", "evens", "odds"} {
+		f.load(field, tmp)
+		KMOVD(tmp.As32(), []OpmaskPhysical{K1, K5, K6}[i])
+	}
+	lanes.LoadUpper(upper)
+	XORQ(row, row)
+
+	MOVQ(index, f.mem("coefIndex"))
+	MOVQ(index, f.mem("coefEnd"))
+	toGroup()
+	Label("row")
+	f.load("ptr", tmp)
+	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
+	f.load("index", tmp)
+	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
+	VPXORD(Z16, Z16, Z16)
+	VMOVUPS(Z16, inBuf(atTotal))
+	toShape("start", bf16, 0)
+	for _, p := range []together{0, 4, 8, 16} {
+		p.coefficients(bf16)
+	}
+	eachFolded(bf16, folded.backBody)
+	for heads := 1; heads <= 16; heads *= 2 {
+		scores(bf16, heads)
+	}
+}
+
+// toShape goes on at a label of the shape's, which has so many heads (0: any).
+func toShape(label string, bf16 bool, heads int) {
+	var list []folded
+	eachFolded(bf16, func(t folded) {
+		if heads == 0 || heads == t.heads {
+			list = append(list, t)
+		}
+	})
+	for i, t := range list {
+		if i < len(list)-1 {
+			CMPQ(backFields.mem("shape"), U32(t.shape()))
+			JE(LabelRef(t.label(label)))
+		} else {
+			JMP(LabelRef(t.label(label)))
+		}
+	}
+}
+
+// coefRow moves on to the next row that has entries, whose coefficients are to be made. What they take of the row goes to memory, since
+// sums take the registers. It goes to made after the last row.
+func coefRow(f fields, made string) {
+	again, noIDs, hash, drawn := lanes.NewLabel("again"), lanes.NewLabel("noids"), lanes.NewLabel("hash"), lanes.NewLabel("drawn")
+	r := at
+	Label(again)
+	f.load("coefRow", r)
+	CMPQ(r, f.mem("rows"))
+	JAE(LabelRef(made))
+	f.load("ptr", tmp)
+	MOVQ(Mem{Base: tmp, Index: r, Scale: 8, Disp: 8}, tmp)
+	f.load("index", tmp2)
+	LEAQ(Mem{Base: tmp2, Index: tmp, Scale: 4}, tmp)
+	MOVQ(tmp, f.mem("coefEnd"))
+	INCQ(f.mem("coefRow"))
+	CMPQ(tmp, next)
+	JE(LabelRef(again))
+	mine, t := Z16, Z17
+	f.loadRow("left", r, tmp)
+	f.load("heads", tmp2)
+	KMOVW(tmp2.As32(), K2)
+	f.load("tables", tmp2)
+	VMOVUPS_Z(Mem{Base: tmp}, K2, mine)
+	VMOVDQU32(Mem{Base: tmp2}, t)
+	VPERMPS(mine, t, mine)
+	VMOVUPS(mine, inBuf(atMine))
+	CMPQ(f.mem("drop"), U8(0))
+	JE(LabelRef(drawn))
+	f.load("srcIDs", tmp)
+	TESTQ(tmp, tmp)
+	JZ(LabelRef(noIDs))
+	MOVL(Mem{Base: tmp, Index: r, Scale: 4}, tmp.As32())
+	JMP(LabelRef(hash))
+	Label(noIDs)
+	f.load("firstSrc", tmp)
+	ADDL(r.As32(), tmp.As32())
+	Label(hash)
+	IMUL3L(I32(int32(drawSrcC0())), tmp.As32(), tmp.As32())
+	VPBROADCASTD(tmp.As32(), t)
+	VPADDD(Mem{Base: tmp2, Disp: 128}, t, t)
+	VMOVDQU32(t, inBuf(atDraw))
+	Label(drawn)
+}
+
+// size sets tmp to the bytes in index of a group of entries that end at end.
+func (p together) size(f fields, from GPPhysical, end Op) {
+	MOVQ(end, tmp)
+	SUBQ(from, tmp)
+	if p > 0 {
+		MOVL(U32(4*p.entries()), tmp2.As32())
+	} else {
+		f.load("groupBytes", tmp2)
+	}
+	CMPQ(tmp, tmp2)
+	CMOVQHI(tmp2, tmp)
+}
+
+// lanesOf sets K2 to the first lanes of tmp/4, the entries of a group, and coefLanes, tmp as well, to those of their heads.
+func (p together) lanesOf(f fields, all GPPhysical) {
+	MOVQ(tmp, tmp2)
+	SHRQ(U8(2), tmp2)
+	MOVL(U32(0xffff), all.As32())
+	if p > 0 {
+		SHLQ(U8(bits.Len(uint(p/4))-1), tmp)
+	} else {
+		MOVQ(tmp2, tmp)
+		IMULQ(f.mem("lanes"), tmp)
+	}
+	BZHIL(tmp2.As32(), all.As32(), tmp2.As32())
+	KMOVW(tmp2.As32(), K2)
+	BZHIL(tmp.As32(), all.As32(), tmp.As32())
+	KMOVW(tmp.As32(), coefLanes)
+}
+
+// askSmall asks for what coefficients of later entries are made of and where gradients of their scores go.
+func (p together) askSmall(f fields) {
+	stop, keys := lanes.NewLabel("asked"), lanes.NewLabel("keys")
+	n := 16
+	if p > 0 {
+		n = p.entries()
+	}
+	packed, edge, places := at, weight, part
+	LEAQ(Mem{Base: next, Disp: 4 * (aheadWords + n - 1)}, tmp)
+	CMPQ(tmp, f.mem("ask"))
+	JA(LabelRef(stop))
+	f.load("packed", packed)
+	f.load("edge", edge)
+	f.load("perm", places)
+	SUBQ(f.mem("index"), places)
+	ADDQ(next, places)
+	if p == 0 { // as many as the group may have
+		f.load("groupBytes", tmp2)
+		LEAQ(Mem{Base: next, Index: tmp2, Scale: 1, Disp: 4 * aheadWords}, tmp2)
+		MOVQ(tmp2, f.mem("askEnd"))
+		LEAQ(Mem{Base: next, Disp: 4 * aheadWords}, tmp2)
+		again := lanes.NewLabel("ask")
+		Label(again)
+		MOVL(Mem{Base: tmp2}, tmp.As32())
+		IMULQ(f.mem("packStride"), tmp)
+		PREFETCHT0(Mem{Base: packed, Index: tmp, Scale: 4})
+		MOVL(Mem{Base: places, Disp: 4 * aheadWords}, tmp.As32())
+		IMULQ(f.mem("edgeStride"), tmp)
+		PREFETCHT0(Mem{Base: edge, Index: tmp, Scale: 4})
+		ADDQ(U8(4), places)
+		ADDQ(U8(4), tmp2)
+		CMPQ(tmp2, f.mem("askEnd"))
+		JB(LabelRef(again))
+	} else {
+		for k := range n {
+			MOVL(Mem{Base: next, Disp: 4 * (aheadWords + k)}, tmp.As32())
+			IMULQ(f.mem("packStride"), tmp)
+			for line := range int(p) / 4 {
+				PREFETCHT0(Mem{Base: packed, Index: tmp, Scale: 4, Disp: 64 * line})
+			}
+			MOVL(Mem{Base: places, Disp: 4 * (aheadWords + k)}, tmp2.As32())
+			IMULQ(f.mem("edgeStride"), tmp2)
+			PREFETCHT0(Mem{Base: edge, Index: tmp2, Scale: 4})
+		}
+		CMPQ(f.mem("drop"), U8(0))
+		JE(LabelRef(keys))
+		f.load("keys", edge)
+		for k := range n {
+			MOVL(Mem{Base: next, Disp: 4 * (aheadWords + k)}, tmp.As32())
+			PREFETCHT0(Mem{Base: edge, Index: tmp, Scale: 8})
+		}
+		Label(keys)
+	}
+	Label(stop)
+}
+
+// coefficients makes those of the group that follows, of any number of heads or of four or eight that lie together. Then it
+// goes on with the wide rows of the group whose coefficients were made before.
+func (p together) coefficients(bf16 bool) {
+	f := backFields
+	name := func(s string) string { return p.name(s) }
+	s, t, n, factor, alpha, c, delta := Z16, Z17, Z18, Z19, Z20, Z21, Z22
+	i, low, high := Z23, Z24, Z25
+	out, words := part, inBuf(atWords)
+	Label(name("group"))
+	f.load("coefIndex", next)
+	CMPQ(next, f.mem("coefEnd"))
+	JB(LabelRef(name("same")))
+	coefRow(f, name("made"))
+	Label(name("same"))
+	p.askSmall(f)
+	p.size(f, next, f.mem("coefEnd"))
+	f.load("slot", out)
+	XORQ(U32(atNext), out)
+	ADDQ(buf, out)
+	LEAQ(Mem{Base: next, Index: tmp, Scale: 1}, at)
+	MOVQ(at, f.mem("coefIndex"))
+	MOVQ(at, Mem{Base: out, Disp: atGroup})
+	p.lanesOf(f, at)
+	MOVQ(tmp, Mem{Base: out, Disp: atGroup + 8})
+	VMOVDQU32_Z(Mem{Base: next}, K2, i)
+	f.load("packed", at)
+	if p > 0 {
+		VMOVDQU32(i.AsX(), words)
+		p.packed(f, at, tmp, words, s, t, alpha, delta, []VecPhysical{Z23, Z24, Z25, Z26})
+	} else {
+		f.load("tables", tmp)
+		VMOVDQU32(Mem{Base: tmp, Disp: 64}, t)
+		VPERMD(i, t, i)
+		VPSLLD(U8(1), i, low)
+		VPMULLD_BCST(f.mem("packStride"), i, i)
+		VPADDD(Mem{Base: tmp}, i, i)
+		f.load("packLanes", tmp)
+		for _, to := range []VecPhysical{s, t, alpha, delta} {
+			gatherEntries(at, 0, i, to)
+			LEAQ(Mem{Base: at, Index: tmp, Scale: 4}, at)
+		}
+	}
+	VADDPS(inBuf(atMine), s, s)
+	VBROADCASTSS(lanes.Num(1), factor)
+	VPXORD(n, n, n)
+	VCMPPS(U8(2), n, s, K3)
+	VBROADCASTSS(f.mem("slope"), K3, factor)
+	VMULPS(factor, s, s)
+	VSUBPS(t, s, s)
+	lanes.Exp(s, t, n)
+	VMULPS_Z(s, alpha, coefLanes, alpha)
+	VMOVAPS(alpha, c)
+	CMPQ(f.mem("drop"), U8(0))
+	JE(LabelRef(name("kept")))
+	f.load("keys", at)
+	if p > 0 {
+		p.keys(at, tmp, words, n, high)
+	} else {
+		gatherEntries(at, 4, low, high)
+		gatherEntries(at, 0, low, n)
+	}
+	VPADDD(inBuf(atDraw), n, n)
+	VPBROADCASTD(f.mem("threshold"), s)
+	draw(s, n, t, high)
+	VMULPS_BCST_Z(f.mem("scale"), c, K3, c)
+	Label(name("kept"))
+	VMOVUPS(c, Mem{Base: out, Disp: atCoef})
+	VMULPS(factor, c, c)
+	VMOVUPS(c, Mem{Base: out, Disp: atSlope})
+	VMULPS(factor, alpha, alpha)
+	VMULPS(delta, alpha, alpha)
+	VMOVUPS(alpha, Mem{Base: out, Disp: atDelta})
+	Label(name("made"))
+	CMPQ(f.mem("begun"), U8(0))
+	JNE(LabelRef(name("begun")))
+	INCQ(f.mem("begun"))
+	XORQ(U32(atNext), f.mem("slot"))
+	JMP(LabelRef("row"))
+	Label(name("begun"))
+	MOVQ(buf, weight)
+	ADDQ(f.mem("slot"), weight)
+	MOVQ(index, f.mem("first"))
+	MOVQ(Mem{Base: weight, Disp: atGroup}, groupEnd)
+	KMOVW(Mem{Base: weight, Disp: atGroup + 8}, entries)
+	LEAQ(inBuf(atParts), part)
+	toShape("entry", bf16, int(p))
+}
+
+// gatherEntries loads float32 or words at base + 4·index in coefLanes; others become 0.
+func gatherEntries(base GPPhysical, disp int, index, to VecPhysical) {
+	KMOVW(coefLanes, K2)
+	VPXORD(to, to, to)
+	VGATHERDPS(Mem{Base: base, Index: index, Scale: 4, Disp: disp}, K2, to)
+}
+
+// backBody is a row's start, an entry, and its end.
+func (t folded) backBody() {
+	f := backFields
+	Label(t.label("start"))
+	f.loadRow("z", row, at)
+	t.copyZ(f, at, inBuf(atZ))
+	for v := range t.sums() {
+		VPXORD(sums[v], sums[v], sums[v])
+	}
+	CMPQ(index, end)
+	JAE(LabelRef(fmtHeads("total", t.heads)))
+	toGroup()
+
+	Label(t.label("entry"))
+	nextEntry(0, t.label("ask"))
+	if t.manyLines() {
+		TESTQ(ahead, ahead)
+		CMOVQEQ(at, tmp)
+	}
+	q := t.dotProducts(f, at, inBuf(atZ), func(r, v int) {
+		t.ask(r, v)
+		if v == 0 {
+			t.weights(r)
+		}
+		i := r*t.loads() + v
+		if t.pairs() {
+			VFMADD231PS(x, w, sums[2*i])
+			VFMADD231PS(y, w, sums[2*i+1])
+		} else {
+			VFMADD231PS(x, w, sums[i])
+		}
+	})
+	VMOVUPS(q, Mem{Base: part})
+	ADDQ(U8(64), part)
+	ADDQ(U8(4*t.heads), weight)
+	CMPQ(index, groupEnd)
+	JB(LabelRef(t.label("entry")))
+	JMP(LabelRef(fmtHeads("scores", t.heads)))
+
+	Label(t.label("done"))
+	f.loadRow("dst", row, dst)
+	t.storeHeads(f)
+	INCQ(row)
+	CMPQ(row, f.mem("rows"))
+	JB(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// manyLines says whether a row has so many that asking for them is done one by one, between those that are summed. All at once
+// keep what is computed from hiding behind them; rows of few lines, which may be near, are asked for only where they are not.
+func (t folded) manyLines() bool { return t.runs()*t.loads() >= 8 && t.share == 1 }
+
+// ask asks for load v of run r of the row at tmp, some entries ahead.
+func (t folded) ask(r, v int) {
+	skip, many := lanes.NewLabel("near"), t.manyLines()
+	if !many {
+		if v > 0 {
+			return
+		}
+		TESTQ(ahead, ahead)
+		JZ(LabelRef(skip))
+	}
+	if r > 0 && v == 0 {
+		ADDQ(backFields.mem("headBytes"), tmp)
+	}
+	PREFETCHT0(Mem{Base: tmp, Disp: 64 * v})
+	for k := 1; k < t.loads() && !many; k++ {
+		PREFETCHT0(Mem{Base: tmp, Disp: 64 * k})
+	}
+	if r == t.runs()-1 && (!many || t.last(r, v)) { // rows need not start on a line
+		ADDQ(backFields.mem("lastByte"), tmp)
+		PREFETCHT0(Mem{Base: tmp})
+	}
+	if !many {
+		Label(skip)
+	}
+}
+
+// weights spreads the coefficients of the heads of run r over their lanes of w.
+func (t folded) weights(r int) {
+	if t.share == 1 {
+		VBROADCASTSS(Mem{Base: weight, Disp: 4 * r}, w)
+		return
+	}
+	VMOVDQU32(lanes.Table(fmt.Sprintf("shared%d", t.share), 16, func(i int) uint32 { return uint32(i / (16 / t.share)) }), w)
+	VPERMPS(Mem{Base: weight, Disp: 4 * r * t.share}, w, w)
+}
+
+// toGroup goes on with the next group.
+func toGroup() {
+	for _, p := range []together{4, 8, 16} {
+		CMPQ(backFields.mem("together"), U8(p))
+		JE(LabelRef(p.name("group")))
+	}
+	JMP(LabelRef(together(0).name("group")))
+}
+
+// scores makes the gradients of a group's scores, sums them over the row and puts them to their places in edge, or adds
+// them to their destinations' there. After the last group the sum goes to dleft.
+func scores(bf16 bool, heads int) {
+	f := backFields
+	name := func(s string) string { return fmtHeads(s, heads) }
+	group := 16 / heads
+	Label(name("scores"))
+	k := stack{}
+	for e := range group {
+		q := k.push(bits.Len(uint(heads)) - 1)
+		VMOVUPS(inBuf(atParts+64*e), q)
+		k.fold()
+	}
+	s, t, total := Z23, Z24, Z25
+	VMOVUPS(lanes.Table("transposed", 16, func(i int) uint32 { return uint32(i%4*4 + i/4) }), t)
+	VPERMPS(k.top(), t, t)
+	MOVQ(buf, at)
+	ADDQ(f.mem("slot"), at)
+	VMOVUPS(Mem{Base: at, Disp: atSlope}, s)
+	VFMSUB213PS(Mem{Base: at, Disp: atDelta}, t, s)
+	VMOVUPS(inBuf(atTotal), total)
+	VADDPS(s, total, entries, total)
+	VMOVUPS(total, inBuf(atTotal))
+	VMOVUPS(s, inBuf(atWords))
+	f.load("edge", at)
+	f.load("perm", part)
+	SUBQ(f.mem("index"), part)
+	ADDQ(f.mem("first"), part)
+	MOVQ(groupEnd, tmp2)
+	SUBQ(f.mem("first"), tmp2)
+	CMPQ(f.mem("add"), U8(0))
+	JNE(LabelRef(name("add")))
+	placeScores(f, heads, false, name("placed"))
+	JMP(LabelRef(name("placed")))
+	Label(name("add"))
+	placeScores(f, heads, true, name("placed"))
+	Label(name("placed"))
+	XORQ(U32(atNext), f.mem("slot"))
+	CMPQ(index, end)
+	JAE(LabelRef(name("total")))
+	toGroup()
+
+	Label(name("total"))
+	VMOVUPS(inBuf(atTotal), total)
+	for d := heads; d < 16; d *= 2 {
+		lanes.Swap(d, total, t)
+		VADDPS(t, total, total)
+	}
+	f.loadRow("dleft", row, tmp)
+	f.load("heads", at)
+	KMOVW(at.As32(), K2)
+	VMOVUPS(total, K2, Mem{Base: tmp})
+	toShape("done", bf16, heads)
+}
+
+// placeScores puts the gradients of a group's entries, tmp2/4 of them, to their places at part.
+func placeScores(f fields, heads int, add bool, done string) {
+	for k := range 16 / heads {
+		MOVL(Mem{Base: part, Disp: 4 * k}, tmp.As32())
+		IMULQ(f.mem("edgeStride"), tmp)
+		from, to := inBuf(atWords+4*heads*k), Mem{Base: at, Index: tmp, Scale: 4}
+		switch heads {
+		case 1:
+			VMOVSS(from, X24)
+			if add {
+				VADDSS(to, X24, X24)
+			}
+			VMOVSS(X24, to)
+		case 2:
+			VMOVSD(from, X24)
+			if add {
+				VMOVSD(to, X25)
+				VADDPS(X25, X24, X24)
+			}
+			VMOVSD(X24, to)
+		default:
+			v := map[int]VecPhysical{4: X24, 8: Y24, 16: Z24}[heads]
+			VMOVUPS(from, v)
+			if add {
+				VADDPS(to, v, v)
+			}
+			VMOVUPS(v, to)
+		}
+		if k < 16/heads-1 {
+			CMPQ(tmp2, U8(4*(k+1)))
+			JE(LabelRef(done))
+		}
+	}
+}
+
+// storeHeads writes the row in sums to dst. Behind a head's end come columns of the next, which is stored later.
+func (t folded) storeHeads(f fields) {
+	put := func(one func(h, v int, to Mem, last bool)) {
+		t.eachVector(f, dst, "dstHead", "dstShift", func(h, v int, to Mem) { one(h, v, to, t.last(h, v)) })
+	}
+	if !t.bf16 {
+		put(func(h, v int, to Mem, last bool) { storeVector(sums[h*t.each+v], to, last, K1) })
+		return
+	}
+	CMPQ(f.mem("mode"), U8(modeBF16))
+	JB(LabelRef(t.label("widened")))
+	JA(LabelRef(t.label("native")))
+	put(func(h, v int, to Mem, last bool) { t.storeRounded(h, v, to, last, false) })
+	JMP(LabelRef(t.label("written")))
+	Label(t.label("native"))
+	put(func(h, v int, to Mem, last bool) { t.storeRounded(h, v, to, last, true) })
+	JMP(LabelRef(t.label("written")))
+	Label(t.label("widened"))
+	if t.pairs() {
+		KSHIFTRD(U8(16), K1, K2)
+	}
+	put(func(h, v int, to Mem, last bool) {
+		if !t.pairs() {
+			storeVector(sums[h], to, last, K1)
+			return
+		}
+		even, odd := t.pair(h, v)
+		lanes.Interleave(even, odd, x, y)
+		to.Disp *= 2
+		storeVector(even, to, last, K1)
+		storeVector(odd, to.Offset(64), last, K2)
+	})
+	Label(t.label("written"))
+}
+
+// pair is the sums of a block's even and odd columns.
+func (t folded) pair(h, v int) (even, odd VecPhysical) {
+	i := 2 * (h*t.loads() + v)
+	return sums[i], sums[i+1]
+}
+
+// storeRounded rounds a block, or half of one, to bfloat16 and writes it.
+func (t folded) storeRounded(h, v int, to Mem, last, native bool) {
+	switch {
+	case !t.pairs() && native:
+		lanes.RoundOne(sums[h], x.AsY())
+		if last {
+			VMOVDQU16(x.AsY(), K1, to)
+		} else {
+			VMOVDQU16(x.AsY(), to)
+		}
+	case !t.pairs():
+		lanes.ToBF16(sums[h], x)
+		if last {
+			VPMOVDW(x, K1, to)
+		} else {
+			VPMOVDW(x, to)
+		}
+	default:
+		even, odd := t.pair(h, v)
+		if native {
+			lanes.JoinNative(even, odd, x)
+		} else {
+			lanes.JoinBF16(even, odd, x, y)
+		}
+		if last {
+			VMOVDQU16(even, K1, to)
+		} else {
+			VMOVUPS(even, to)
+		}
+	}
+}
+
+func storeVector(v VecPhysical, to Mem, masked bool, k OpmaskPhysical) {
+	if masked {
+		VMOVUPS(v, k, to)
+	} else {
+		VMOVUPS(v, to)
+	}
+}
