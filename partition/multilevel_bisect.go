@@ -90,7 +90,7 @@ func (b *mlInitial) halve(pieces []mlPiece) (next []mlPiece) {
 	sides := make([]mlSides, len(pieces)*tries)
 	b.r.each(len(sides), 1, func(w *mlScratch, i, _, _ int) {
 		p := &pieces[i/tries]
-		sides[i] = w.alone(b.r).try(p.g, b.sides(p), p.key.Fold(uint64(i%tries)))
+		sides[i] = w.alone(b.r).bisect(p.g, b.sides(p), p.key.Fold(uint64(i%tries)))
 	})
 	halves := make([]mlPiece, 2*len(pieces))
 	b.r.each(len(halves), 1, func(_ *mlScratch, i, _, _ int) {
@@ -132,13 +132,6 @@ func (b *mlInitial) half(p mlPiece, side []uint16, s int) mlPiece {
 		}
 	}
 	return h
-}
-
-// try cuts g in two within limit.
-func (r *mlRun) try(g *mlGraph, limit []int64, key rng.Key) mlSides {
-	side := r.bisect(g, limit, key)
-	s := newMLState(g, 2, side, limit)
-	return mlSides{side, s.excess(), s.cut()}
 }
 
 // mlBest is the best of some tries.
@@ -273,7 +266,7 @@ func (b *mlInitial) place(s *mlState) {
 }
 
 // bisect cuts g in two within limit.
-func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
+func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) mlSides {
 	if g.n > 120 {
 		cap := make([]int64, g.con)
 		for c, sum := range g.totals() {
@@ -281,12 +274,11 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 		}
 		label := r.cluster(g, cap, 2, false, key.Fold(uint64(g.n)))
 		if coarse, level := r.contract(g, label, false); coarse.n < g.n*19/20 {
-			side := r.bisect(coarse, limit, key)
+			side := r.bisect(coarse, limit, key).side
 			coarse.free(r)
 			s := newMLState(g, 2, r.project(level, side), limit)
 			mlFree(r.mem, side)
-			r.halves(s).refine(2, mlPatience(g.n))
-			return s.part
+			return r.halves(s).refine(2, mlPatience(g.n))
 		}
 	}
 	return r.grow(g, limit, key)

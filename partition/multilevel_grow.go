@@ -22,7 +22,7 @@ type mlGrowth struct {
 }
 
 // grow is the best of several bisections of a small graph.
-func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
+func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) mlSides {
 	const seeds = 6
 	s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
 	w := r.growth(s)
@@ -39,8 +39,7 @@ func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 	mlFree(r.mem, s.part)
 	s.part = best
 	s.weigh()
-	r.halves(s).refine(2, mlPatience(g.n)) // refining every one of them gains nothing more
-	return best
+	return r.halves(s).refine(2, mlPatience(g.n)) // refining every one of them gains nothing more
 }
 
 // growth prepares growing in s, in memory that is used again and again.

@@ -41,13 +41,18 @@ func (r *mlRun) halves(s *mlState) *mlHalves {
 
 func (h *mlHalves) gain(v uint32) int64 { return 2*h.out[v] - h.whole[v] }
 
-// refine makes passes while they help.
-func (h *mlHalves) refine(passes, patience int) {
+// refine makes passes while they help, and returns what they led to.
+func (h *mlHalves) refine(passes, patience int) mlSides {
 	for range passes {
 		if !h.pass(patience) {
-			return
+			break
 		}
 	}
+	var cut int64
+	for _, w := range h.out {
+		cut += w
+	}
+	return mlSides{h.part, h.excess(), cut / 2}
 }
 
 // pass moves every vertex at most once. A prefix of the moves is better than

@@ -12,10 +12,14 @@ type mlState struct {
 
 func newMLState(g *mlGraph, k int, part []uint16, limit []int64) *mlState {
 	s := &mlState{g: g, k: k, part: part, limit: limit, load: make([]int64, k*g.con), unit: make([]float64, g.con)}
-	for c, sum := range g.totals() {
+	s.weigh()
+	for c := range s.unit {
+		var sum int64
+		for p := range k {
+			sum += s.load[p*g.con+c]
+		}
 		s.unit[c] = float64(k) / float64(max(sum, 1))
 	}
-	s.weigh()
 	return s
 }
 
