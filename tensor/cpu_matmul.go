@@ -17,7 +17,8 @@ import (
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
 // float32 on both sides in two parts or in three (cpu_matmul_halves.go, cpu_matmul_split.go, cpu_matmul_narrow.go).
-// Rows of float32 with up to eight columns are dot products (cpu_matmul_dots.go).
+// Rows of float32 to up to eight columns are dot products (cpu_matmul_dots.go), and those of up to sixteen numbers keep
+// weights in registers (cpu_matmul_fan.go).
 // Where enough of a float32 side is zero, zeros are skipped (cpu_matmul_lists.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
@@ -63,6 +64,10 @@ func checkMatMul(dst, a, b Matrix, op MatMul) {
 func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 	if c.level >= simd.AMX && a.dtype == BF16 && a.Cols > 0 {
 		c.tallSmall16(dst, a, b, op)
+		return
+	}
+	if c.fan(a, b, dst.Cols) {
+		c.tallSmallFan(dst, a, b, op)
 		return
 	}
 	if c.dots(a, b, dst.Cols) {

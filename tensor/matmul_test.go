@@ -149,6 +149,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{145, 300, 48}, {260, 48, 41}, {128, 1, 33},
 		{133, 40, 96}, {40, 24, 50}, // shallow enough for halves only
 		{130, 100, 7}, {50, 33, 1}, {300, 16, 8}, // dot products
+		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, // weights in registers
 		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, // weights' gradients of few columns
 	}
 	for _, level := range levels() {

@@ -8,6 +8,8 @@ func (t *Tile) vector(Level, int) {}
 
 func runDots(*Dots) {}
 
+func runFan(*Fan) {}
+
 func runOuter(*Outer) {}
 
 func transpose(*float32, *float32, int, int, int) {}

@@ -176,6 +176,9 @@ func tile256r6w2packed(t *byte)
 func rowDots512(t *byte)
 
 //go:noescape
+func fan512(t *byte)
+
+//go:noescape
 func outer512w1(t *byte)
 
 //go:noescape

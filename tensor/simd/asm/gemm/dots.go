@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
@@ -44,11 +46,6 @@ func rowDots512() {
 	MOVQ(I32(-1), k)
 	BZHIQ(tmp, k, k)
 	KMOVW(k.As32(), K2) // columns of C
-	KXORW(K3, K3, K3)   // those that are added to
-	CMPQ(at(fieldDotsAdd), Imm(0))
-	JEQ(LabelRef("start"))
-	KMOVW(K2, K3)
-	Label("start")
 	MOVQ(at(fieldDotsA), a[0])
 	MOVQ(at(fieldDotsC), c)
 	MOVQ(at(fieldDotsRows), rows)
@@ -98,7 +95,11 @@ func rowDots512() {
 	Label("sums")
 	for r := range 3 {
 		addUp(sum(r, 0), sum(r, 1), sum(r, 2), sum(r, 3), sum(r, 4), sum(r, 5), sum(r, 6), sum(r, 7), x[0], x[1])
-		VADDPS(Mem{Base: c}, sum(r, 0).AsY(), K3, sum(r, 0).AsY())
+		// What is not added to is not read: it would wait for the row before, just stored beside it.
+		CMPQ(at(fieldDotsAdd), Imm(0))
+		JEQ(LabelRef(fmt.Sprintf("write%d", r)))
+		VADDPS(Mem{Base: c}, sum(r, 0).AsY(), K2, sum(r, 0).AsY())
+		Label(fmt.Sprintf("write%d", r))
 		VMOVUPS(sum(r, 0).AsY(), K2, Mem{Base: c})
 		DECQ(rows)
 		JEQ(LabelRef("end"))

@@ -24,6 +24,7 @@ func main() {
 		}
 	}
 	rowDots512()
+	fan512()
 	for vectors := range 3 {
 		outer512(vectors + 1)
 	}
