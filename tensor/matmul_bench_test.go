@@ -83,6 +83,47 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
+// BenchmarkFewColumns is products with a narrow side, in turns with an FMA loop and with reading what they read and
+// write.
+func BenchmarkFewColumns(b *testing.B) {
+	for _, s := range []peerShape{
+		{"NN", 50000, 256, 40, nn}, {"TN", 50000, 256, 40, tn}, {"NT", 50000, 40, 256, nt}, {"NT", 50000, 47, 256, nt}, {"NT", 50000, 32, 256, nt},
+		{"NN", 50000, 256, 7, nn}, {"NT", 50000, 256, 7, nt}, {"TN", 50000, 256, 7, tn}, {"NN", 50000, 256, 16, nn}, {"TN", 50000, 256, 16, tn},
+		{"NN", 10000, 1433, 7, nn}, {"TN", 10000, 1433, 16, tn}, {"NN", 500000, 7, 7, nn}, {"NN", 200000, 16, 16, nn}, {"NN", 200000, 16, 7, nn},
+	} {
+		for threads := 1; threads <= 2; threads++ {
+			b.Run(fmt.Sprintf("%v/threads=%d", s, threads), func(b *testing.B) {
+				c := NewCPU(threads)
+				defer c.Close()
+				dst, x, y := s.operands(c, F32)
+				tall := []Matrix{x, dst}
+				if s.op.TransA {
+					tall[1] = y
+				}
+				c.MatMul(dst, x, y, s.op) // touches the memory
+				var ofFMA, ofRead []float64
+				for range b.N {
+					t := seconds(func() { c.MatMul(dst, x, y, s.op) })
+					ofFMA = append(ofFMA, fmaSeconds(c, s.flops())/t)
+					ofRead = append(ofRead, seconds(func() { readAll(c, tall) })/t)
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(median(ofFMA), "of-FMA")
+				b.ReportMetric(median(ofRead), "of-read")
+			})
+		}
+	}
+}
+
+// readAll reads matrices on all threads.
+func readAll(c *CPU, ms []Matrix) {
+	for _, m := range ms {
+		c.forRows(m.Rows, max(1, (32<<10)/m.Cols), func(lo, hi, _, _ int) {
+			simd.StreamRead(c.level, m.f32[lo*m.stride:hi*m.stride])
+		})
+	}
+}
+
 // BenchmarkBlocks is a product of 169343 x 256 and 256 x 256 in turns of under a
 // millisecond with an FMA loop, on each core: what its blocks reach at the better
 // moments (best: nine turns of ten are below) and the worse. Where a core's sibling thread
