@@ -260,9 +260,10 @@ func (s slice16) run(a, b Matrix, add bool) {
 	t.A, t.B, t.C = unsafe.Pointer(&s.left[0]), unsafe.Pointer(&s.right[0]), s.sum.base()
 	t.ARow, t.CRow, t.Add = 2*depth, 4*s.sum.stride, flag(add)
 	t.Depth, t.Rows, t.Cols = depth, s.sum.Rows, s.sum.Cols
-	// The slices that follow.
-	na, nb := 2*a.Rows*a.stride, 2*b.Rows*b.stride
-	t.Ask(uintptr(a.base())+uintptr(na), uintptr(b.base())+uintptr(nb), na, nb)
+	if s.sum.Rows > 48 { // else there is little to do while the slices that follow come: packing asks for them
+		na, nb := 2*a.Rows*a.stride, 2*b.Rows*b.stride
+		t.Ask(uintptr(a.base())+uintptr(na), uintptr(b.base())+uintptr(nb), na, nb)
+	}
 	t.Run(s.level)
 }
 

@@ -28,6 +28,18 @@ func lastMasks(n, left, tmp GPPhysical) {
 	KMOVW(tmp.As32(), K4)
 }
 
+// packAhead is how many bytes ahead of what is packed memory is asked for: as with all loops that compute much, the
+// processor by itself looks too short a way ahead.
+const packAhead = 8 << 10
+
+// askPair asks for lines ahead of two rows.
+func askPair(first, second Mem) {
+	first.Disp += packAhead
+	second.Disp += packAhead
+	PREFETCHT0(first)
+	PREFETCHT0(second)
+}
+
 // packPairs: for each pair of rows, all columns: 16 pairs to the first tile of a panel, 16
 // to the second. blocks are of 32 rows.
 func packPairs() {
@@ -38,6 +50,7 @@ func packPairs() {
 	left, s, d, n, pairs := R10, R11, R12, R13, RBX
 	lastMasks(cols, left, RAX)
 	both := func(m0, m1 OpmaskPhysical) {
+		askPair(Mem{Base: s}, Mem{Base: s, Index: stride, Scale: 1})
 		words(Mem{Base: s}, Mem{Base: s, Index: stride, Scale: 1}, m0, Z0, Z1)
 		words(Mem{Base: s, Disp: 32}, Mem{Base: s, Index: stride, Scale: 1, Disp: 32}, m1, Z2, Z3)
 		VMOVUPS(Z0, Mem{Base: d})
@@ -102,6 +115,7 @@ func packTransposed() {
 	Label("group")
 	MOVQ(s, at)
 	for r := range 16 {
+		askPair(Mem{Base: at}, Mem{Base: at, Index: stride, Scale: 1})
 		words(Mem{Base: at}, Mem{Base: at, Index: stride, Scale: 1}, K3, zmm(r), zmm(16+r%2))
 		LEAQ(Mem{Base: at, Index: stride, Scale: 2}, at)
 	}
