@@ -49,7 +49,15 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 }
 
 // lossChunk is how many rows of logits a core looks at in one go.
-func lossChunk(logits Matrix) int { return rowChunk(logits.Cols * 2 * logits.dtype.Size()) }
+func lossChunk(logits Matrix) int { return wholeLines(rowChunk(logits.Cols * 2 * logits.dtype.Size())) }
+
+// wholeLines is a chunk of rows, rounded down to whole lines where rows are side by side.
+func wholeLines(rows int) int {
+	if rows > 32 {
+		rows &^= 31
+	}
+	return rows
+}
 
 // softmaxRoom has a row a thread: the sums and gaps of a chunk, then two rows of exponentials.
 func (c *CPU) softmaxRoom(size, cols int) Matrix {
@@ -61,7 +69,7 @@ func softmaxWidth(size, cols int) int { return 2*size + 2*padded(cols) + apart }
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
 	x := src.block(0)
 	return simd.Softmax{
-		X: x, Dst: dst.result(0, x), Cols: src.Cols,
+		X: x, Dst: dst.shortResult(0, x), Cols: src.Cols,
 		Sum: &room[0], Gap: &room[size], Exp: &room[2*size],
 	}
 }
@@ -196,10 +204,7 @@ func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0
 	}
-	size := rowChunk(logits.Cols * 3 * logits.dtype.Size())
-	if size > 32 {
-		size &^= 31 // chunks of whole lines
-	}
+	size := wholeLines(rowChunk(logits.Cols * 3 * logits.dtype.Size()))
 	losses := make([]float64, (logits.Rows+size-1)/size)
 	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
 		mine := within(list, lo, hi)
@@ -279,7 +284,7 @@ func (c *CPU) Softmax(dst, src Matrix) {
 	if src.Cols == 0 || src.Rows == 0 {
 		return
 	}
-	size := rowChunk(src.Cols * 2 * src.dtype.Size())
+	size := lossChunk(src)
 	room := c.softmaxRoom(size, src.Cols)
 	defer c.Free(room)
 	c.forRows(src.Rows, size, func(lo, hi, _, thread int) {

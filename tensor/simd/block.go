@@ -12,9 +12,13 @@ type Block struct {
 	BF16   bool
 	// Past says that whole lines are stored past the caches: of what will not be read soon,
 	// and is not read now, that saves fetching them first, a third of a copy's traffic.
-	// REQUIRES: Data and Stride are multiples of 64.
+	// REQUIRES: Data and Stride are multiples of 64, or rows are short and side by side (see ShortRow).
 	Past bool
 }
+
+// ShortRow is how many columns a row has at most that softmax, argmax and layer norm turn on its side, sixteen rows at a
+// time, on AVX-512: there what counts is instructions a row, not bytes.
+const ShortRow = 48
 
 // At is the number in row i, column j.
 func (b *Block) At(i, j int) float32 {

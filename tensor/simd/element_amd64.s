@@ -254,174 +254,6 @@ DATA elementToUpper<>+124(SB)/2, $0x001f
 DATA elementToUpper<>+126(SB)/2, $0x001f
 GLOBL elementToUpper<>(SB), RODATA|NOPTR, $128
 
-DATA elementOrder<>+0(SB)/4, $0x00000000
-DATA elementOrder<>+4(SB)/4, $0x00000004
-DATA elementOrder<>+8(SB)/4, $0x00000008
-DATA elementOrder<>+12(SB)/4, $0x0000000c
-DATA elementOrder<>+16(SB)/4, $0x00000000
-DATA elementOrder<>+20(SB)/4, $0x00000004
-DATA elementOrder<>+24(SB)/4, $0x00000008
-DATA elementOrder<>+28(SB)/4, $0x0000000c
-DATA elementOrder<>+32(SB)/4, $0x00000000
-DATA elementOrder<>+36(SB)/4, $0x00000004
-DATA elementOrder<>+40(SB)/4, $0x00000008
-DATA elementOrder<>+44(SB)/4, $0x0000000c
-DATA elementOrder<>+48(SB)/4, $0x00000000
-DATA elementOrder<>+52(SB)/4, $0x00000004
-DATA elementOrder<>+56(SB)/4, $0x00000008
-DATA elementOrder<>+60(SB)/4, $0x0000000c
-GLOBL elementOrder<>(SB), RODATA|NOPTR, $64
-
-DATA elementOrder2<>+0(SB)/4, $0x00000000
-DATA elementOrder2<>+4(SB)/4, $0x00000004
-DATA elementOrder2<>+8(SB)/4, $0x00000008
-DATA elementOrder2<>+12(SB)/4, $0x0000000c
-DATA elementOrder2<>+16(SB)/4, $0x00000002
-DATA elementOrder2<>+20(SB)/4, $0x00000006
-DATA elementOrder2<>+24(SB)/4, $0x0000000a
-DATA elementOrder2<>+28(SB)/4, $0x0000000e
-DATA elementOrder2<>+32(SB)/4, $0x00000000
-DATA elementOrder2<>+36(SB)/4, $0x00000004
-DATA elementOrder2<>+40(SB)/4, $0x00000008
-DATA elementOrder2<>+44(SB)/4, $0x0000000c
-DATA elementOrder2<>+48(SB)/4, $0x00000002
-DATA elementOrder2<>+52(SB)/4, $0x00000006
-DATA elementOrder2<>+56(SB)/4, $0x0000000a
-DATA elementOrder2<>+60(SB)/4, $0x0000000e
-GLOBL elementOrder2<>(SB), RODATA|NOPTR, $64
-
-DATA elementSpread<>+0(SB)/4, $0x00000000
-DATA elementSpread<>+4(SB)/4, $0x00000000
-DATA elementSpread<>+8(SB)/4, $0x00000000
-DATA elementSpread<>+12(SB)/4, $0x00000000
-DATA elementSpread<>+16(SB)/4, $0x00000000
-DATA elementSpread<>+20(SB)/4, $0x00000000
-DATA elementSpread<>+24(SB)/4, $0x00000000
-DATA elementSpread<>+28(SB)/4, $0x00000000
-DATA elementSpread<>+32(SB)/4, $0x00000000
-DATA elementSpread<>+36(SB)/4, $0x00000000
-DATA elementSpread<>+40(SB)/4, $0x00000000
-DATA elementSpread<>+44(SB)/4, $0x00000000
-DATA elementSpread<>+48(SB)/4, $0x00000000
-DATA elementSpread<>+52(SB)/4, $0x00000000
-DATA elementSpread<>+56(SB)/4, $0x00000000
-DATA elementSpread<>+60(SB)/4, $0x00000000
-DATA elementSpread<>+64(SB)/4, $0x00000001
-DATA elementSpread<>+68(SB)/4, $0x00000001
-DATA elementSpread<>+72(SB)/4, $0x00000001
-DATA elementSpread<>+76(SB)/4, $0x00000001
-DATA elementSpread<>+80(SB)/4, $0x00000001
-DATA elementSpread<>+84(SB)/4, $0x00000001
-DATA elementSpread<>+88(SB)/4, $0x00000001
-DATA elementSpread<>+92(SB)/4, $0x00000001
-DATA elementSpread<>+96(SB)/4, $0x00000001
-DATA elementSpread<>+100(SB)/4, $0x00000001
-DATA elementSpread<>+104(SB)/4, $0x00000001
-DATA elementSpread<>+108(SB)/4, $0x00000001
-DATA elementSpread<>+112(SB)/4, $0x00000001
-DATA elementSpread<>+116(SB)/4, $0x00000001
-DATA elementSpread<>+120(SB)/4, $0x00000001
-DATA elementSpread<>+124(SB)/4, $0x00000001
-DATA elementSpread<>+128(SB)/4, $0x00000002
-DATA elementSpread<>+132(SB)/4, $0x00000002
-DATA elementSpread<>+136(SB)/4, $0x00000002
-DATA elementSpread<>+140(SB)/4, $0x00000002
-DATA elementSpread<>+144(SB)/4, $0x00000002
-DATA elementSpread<>+148(SB)/4, $0x00000002
-DATA elementSpread<>+152(SB)/4, $0x00000002
-DATA elementSpread<>+156(SB)/4, $0x00000002
-DATA elementSpread<>+160(SB)/4, $0x00000002
-DATA elementSpread<>+164(SB)/4, $0x00000002
-DATA elementSpread<>+168(SB)/4, $0x00000002
-DATA elementSpread<>+172(SB)/4, $0x00000002
-DATA elementSpread<>+176(SB)/4, $0x00000002
-DATA elementSpread<>+180(SB)/4, $0x00000002
-DATA elementSpread<>+184(SB)/4, $0x00000002
-DATA elementSpread<>+188(SB)/4, $0x00000002
-DATA elementSpread<>+192(SB)/4, $0x00000003
-DATA elementSpread<>+196(SB)/4, $0x00000003
-DATA elementSpread<>+200(SB)/4, $0x00000003
-DATA elementSpread<>+204(SB)/4, $0x00000003
-DATA elementSpread<>+208(SB)/4, $0x00000003
-DATA elementSpread<>+212(SB)/4, $0x00000003
-DATA elementSpread<>+216(SB)/4, $0x00000003
-DATA elementSpread<>+220(SB)/4, $0x00000003
-DATA elementSpread<>+224(SB)/4, $0x00000003
-DATA elementSpread<>+228(SB)/4, $0x00000003
-DATA elementSpread<>+232(SB)/4, $0x00000003
-DATA elementSpread<>+236(SB)/4, $0x00000003
-DATA elementSpread<>+240(SB)/4, $0x00000003
-DATA elementSpread<>+244(SB)/4, $0x00000003
-DATA elementSpread<>+248(SB)/4, $0x00000003
-DATA elementSpread<>+252(SB)/4, $0x00000003
-GLOBL elementSpread<>(SB), RODATA|NOPTR, $256
-
-DATA elementSpread2<>+0(SB)/4, $0x00000000
-DATA elementSpread2<>+4(SB)/4, $0x00000000
-DATA elementSpread2<>+8(SB)/4, $0x00000000
-DATA elementSpread2<>+12(SB)/4, $0x00000000
-DATA elementSpread2<>+16(SB)/4, $0x00000000
-DATA elementSpread2<>+20(SB)/4, $0x00000000
-DATA elementSpread2<>+24(SB)/4, $0x00000000
-DATA elementSpread2<>+28(SB)/4, $0x00000000
-DATA elementSpread2<>+32(SB)/4, $0x00000001
-DATA elementSpread2<>+36(SB)/4, $0x00000001
-DATA elementSpread2<>+40(SB)/4, $0x00000001
-DATA elementSpread2<>+44(SB)/4, $0x00000001
-DATA elementSpread2<>+48(SB)/4, $0x00000001
-DATA elementSpread2<>+52(SB)/4, $0x00000001
-DATA elementSpread2<>+56(SB)/4, $0x00000001
-DATA elementSpread2<>+60(SB)/4, $0x00000001
-DATA elementSpread2<>+64(SB)/4, $0x00000002
-DATA elementSpread2<>+68(SB)/4, $0x00000002
-DATA elementSpread2<>+72(SB)/4, $0x00000002
-DATA elementSpread2<>+76(SB)/4, $0x00000002
-DATA elementSpread2<>+80(SB)/4, $0x00000002
-DATA elementSpread2<>+84(SB)/4, $0x00000002
-DATA elementSpread2<>+88(SB)/4, $0x00000002
-DATA elementSpread2<>+92(SB)/4, $0x00000002
-DATA elementSpread2<>+96(SB)/4, $0x00000003
-DATA elementSpread2<>+100(SB)/4, $0x00000003
-DATA elementSpread2<>+104(SB)/4, $0x00000003
-DATA elementSpread2<>+108(SB)/4, $0x00000003
-DATA elementSpread2<>+112(SB)/4, $0x00000003
-DATA elementSpread2<>+116(SB)/4, $0x00000003
-DATA elementSpread2<>+120(SB)/4, $0x00000003
-DATA elementSpread2<>+124(SB)/4, $0x00000003
-DATA elementSpread2<>+128(SB)/4, $0x00000004
-DATA elementSpread2<>+132(SB)/4, $0x00000004
-DATA elementSpread2<>+136(SB)/4, $0x00000004
-DATA elementSpread2<>+140(SB)/4, $0x00000004
-DATA elementSpread2<>+144(SB)/4, $0x00000004
-DATA elementSpread2<>+148(SB)/4, $0x00000004
-DATA elementSpread2<>+152(SB)/4, $0x00000004
-DATA elementSpread2<>+156(SB)/4, $0x00000004
-DATA elementSpread2<>+160(SB)/4, $0x00000005
-DATA elementSpread2<>+164(SB)/4, $0x00000005
-DATA elementSpread2<>+168(SB)/4, $0x00000005
-DATA elementSpread2<>+172(SB)/4, $0x00000005
-DATA elementSpread2<>+176(SB)/4, $0x00000005
-DATA elementSpread2<>+180(SB)/4, $0x00000005
-DATA elementSpread2<>+184(SB)/4, $0x00000005
-DATA elementSpread2<>+188(SB)/4, $0x00000005
-DATA elementSpread2<>+192(SB)/4, $0x00000006
-DATA elementSpread2<>+196(SB)/4, $0x00000006
-DATA elementSpread2<>+200(SB)/4, $0x00000006
-DATA elementSpread2<>+204(SB)/4, $0x00000006
-DATA elementSpread2<>+208(SB)/4, $0x00000006
-DATA elementSpread2<>+212(SB)/4, $0x00000006
-DATA elementSpread2<>+216(SB)/4, $0x00000006
-DATA elementSpread2<>+220(SB)/4, $0x00000006
-DATA elementSpread2<>+224(SB)/4, $0x00000007
-DATA elementSpread2<>+228(SB)/4, $0x00000007
-DATA elementSpread2<>+232(SB)/4, $0x00000007
-DATA elementSpread2<>+236(SB)/4, $0x00000007
-DATA elementSpread2<>+240(SB)/4, $0x00000007
-DATA elementSpread2<>+244(SB)/4, $0x00000007
-DATA elementSpread2<>+248(SB)/4, $0x00000007
-DATA elementSpread2<>+252(SB)/4, $0x00000007
-GLOBL elementSpread2<>(SB), RODATA|NOPTR, $256
-
 DATA elementNumbers<>+0(SB)/4, $0x00000000
 DATA elementNumbers<>+4(SB)/4, $0x00000001
 DATA elementNumbers<>+8(SB)/4, $0x00000002
@@ -470,25 +302,57 @@ DATA elementNumbers<>+176(SB)/4, $0x0000002c
 DATA elementNumbers<>+180(SB)/4, $0x0000002d
 DATA elementNumbers<>+184(SB)/4, $0x0000002e
 DATA elementNumbers<>+188(SB)/4, $0x0000002f
-GLOBL elementNumbers<>(SB), RODATA|NOPTR, $192
+DATA elementNumbers<>+192(SB)/4, $0x00000030
+DATA elementNumbers<>+196(SB)/4, $0x00000031
+DATA elementNumbers<>+200(SB)/4, $0x00000032
+DATA elementNumbers<>+204(SB)/4, $0x00000033
+DATA elementNumbers<>+208(SB)/4, $0x00000034
+DATA elementNumbers<>+212(SB)/4, $0x00000035
+DATA elementNumbers<>+216(SB)/4, $0x00000036
+DATA elementNumbers<>+220(SB)/4, $0x00000037
+DATA elementNumbers<>+224(SB)/4, $0x00000038
+DATA elementNumbers<>+228(SB)/4, $0x00000039
+DATA elementNumbers<>+232(SB)/4, $0x0000003a
+DATA elementNumbers<>+236(SB)/4, $0x0000003b
+DATA elementNumbers<>+240(SB)/4, $0x0000003c
+DATA elementNumbers<>+244(SB)/4, $0x0000003d
+DATA elementNumbers<>+248(SB)/4, $0x0000003e
+DATA elementNumbers<>+252(SB)/4, $0x0000003f
+GLOBL elementNumbers<>(SB), RODATA|NOPTR, $256
 
-DATA elementNumbers2<>+0(SB)/4, $0x00000000
-DATA elementNumbers2<>+4(SB)/4, $0x00000001
-DATA elementNumbers2<>+8(SB)/4, $0x00000002
-DATA elementNumbers2<>+12(SB)/4, $0x00000003
-DATA elementNumbers2<>+16(SB)/4, $0x00000004
-DATA elementNumbers2<>+20(SB)/4, $0x00000005
-DATA elementNumbers2<>+24(SB)/4, $0x00000006
-DATA elementNumbers2<>+28(SB)/4, $0x00000007
-DATA elementNumbers2<>+32(SB)/4, $0x00000000
-DATA elementNumbers2<>+36(SB)/4, $0x00000001
-DATA elementNumbers2<>+40(SB)/4, $0x00000002
-DATA elementNumbers2<>+44(SB)/4, $0x00000003
-DATA elementNumbers2<>+48(SB)/4, $0x00000004
-DATA elementNumbers2<>+52(SB)/4, $0x00000005
-DATA elementNumbers2<>+56(SB)/4, $0x00000006
-DATA elementNumbers2<>+60(SB)/4, $0x00000007
-GLOBL elementNumbers2<>(SB), RODATA|NOPTR, $64
+DATA elementPaired<>+0(SB)/2, $0x0000
+DATA elementPaired<>+2(SB)/2, $0x0010
+DATA elementPaired<>+4(SB)/2, $0x0001
+DATA elementPaired<>+6(SB)/2, $0x0011
+DATA elementPaired<>+8(SB)/2, $0x0002
+DATA elementPaired<>+10(SB)/2, $0x0012
+DATA elementPaired<>+12(SB)/2, $0x0003
+DATA elementPaired<>+14(SB)/2, $0x0013
+DATA elementPaired<>+16(SB)/2, $0x0004
+DATA elementPaired<>+18(SB)/2, $0x0014
+DATA elementPaired<>+20(SB)/2, $0x0005
+DATA elementPaired<>+22(SB)/2, $0x0015
+DATA elementPaired<>+24(SB)/2, $0x0006
+DATA elementPaired<>+26(SB)/2, $0x0016
+DATA elementPaired<>+28(SB)/2, $0x0007
+DATA elementPaired<>+30(SB)/2, $0x0017
+DATA elementPaired<>+32(SB)/2, $0x0008
+DATA elementPaired<>+34(SB)/2, $0x0018
+DATA elementPaired<>+36(SB)/2, $0x0009
+DATA elementPaired<>+38(SB)/2, $0x0019
+DATA elementPaired<>+40(SB)/2, $0x000a
+DATA elementPaired<>+42(SB)/2, $0x001a
+DATA elementPaired<>+44(SB)/2, $0x000b
+DATA elementPaired<>+46(SB)/2, $0x001b
+DATA elementPaired<>+48(SB)/2, $0x000c
+DATA elementPaired<>+50(SB)/2, $0x001c
+DATA elementPaired<>+52(SB)/2, $0x000d
+DATA elementPaired<>+54(SB)/2, $0x001d
+DATA elementPaired<>+56(SB)/2, $0x000e
+DATA elementPaired<>+58(SB)/2, $0x001e
+DATA elementPaired<>+60(SB)/2, $0x000f
+DATA elementPaired<>+62(SB)/2, $0x001f
+GLOBL elementPaired<>(SB), RODATA|NOPTR, $64
 
 DATA elementPairs1<>+0(SB)/4, $0x00000000
 DATA elementPairs1<>+4(SB)/4, $0x9e3779b1
@@ -1038,40 +902,2097 @@ DATA elementColumns<>+60(SB)/4, $0x4540215f
 GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
 // func mapAVX512(a *byte, native bool)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·mapAVX512(SB), $80-9
-	MOVQ      a+0(FP), AX
-	VMOVDQU32 elementToUpper<>+0(SB), Z0
-	VMOVDQU32 elementToUpper<>+64(SB), Z1
-	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K1
-	MOVQ      80(AX), DX
-	MOVQ      DX, CX
-	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, BX
-	BZHIQ     CX, BX, BX
-	KMOVW     BX, K2
-	MOVQ      (AX), BX
-	MOVQ      24(AX), SI
-	MOVQ      48(AX), DI
-	MOVQ      88(AX), R8
-	MOVQ      128(AX), R9
-	MOVL      144(AX), R10
-	MOVQ      168(AX), CX
-	TESTQ     CX, CX
-	JZ        skip1
-	MOVQ      CX, R9
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·mapAVX512(SB), $7912-9
+	MOVQ         a+0(FP), AX
+	VMOVDQU32    elementToUpper<>+0(SB), Z0
+	VMOVDQU32    elementToUpper<>+64(SB), Z1
+	MOVL         $0xaaaaaaaa, CX
+	KMOVD        CX, K1
+	MOVQ         80(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K2
+	CMPB         197(AX), $0x00
+	JEQ          other2
+	CMPB         160(AX), $0x00
+	JNE          other2
+	CMPB         196(AX), $0x00
+	JNE          other2
+	CMPQ         104(AX), $0x00
+	JNE          other2
+	CMPQ         DX, $0x30
+	JGT          longer3
+	VMOVSS       element3f800000<>+0(SB), X0
+	VPXOR        X1, X1, X1
+	VCVTSI2SSQ   DX, X1, X1
+	VDIVSS       X1, X0, X0
+	VBROADCASTSS X0, Z0
+	VBROADCASTSS elementffff0000<>+0(SB), Z1
+	XORQ         CX, CX
+	LEAQ         40(SP), BX
+	ADDQ         $0x3f, BX
+	ANDQ         $-64, BX
+	XORQ         SI, SI
+	XORQ         DI, DI
 
-skip1:
+far4:
+	INCQ         DI
+	ADDQ         DX, SI
+	ADDQ         DX, SI
+	CMPQ         SI, $0x00000c00
+	JLT          far4
+	MOVQ         DI, 32(SP)
+	VBROADCASTSS element3f800000<>+0(SB), Z2
+	VBROADCASTSS element3f800000<>+0(SB), Z3
+	VBROADCASTSS element3f800000<>+0(SB), Z4
+	VBROADCASTSS element3f800000<>+0(SB), Z5
+	MOVQ         112(AX), SI
+	TESTQ        SI, SI
+	JZ           skip5
+	MOVQ         $-1, DI
+	BZHIQ        DX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS      (SI), K1, Z2
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      64(SI), K1, Z3
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      128(SI), K1, Z4
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      192(SI), K1, Z5
+	SHRQ         $0x10, DI
+
+skip5:
+	VMOVUPS      Z2, 7016(SP)
+	VMOVUPS      Z3, 7080(SP)
+	VMOVUPS      Z4, 7144(SP)
+	VMOVUPS      Z5, 7208(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	MOVQ         120(AX), SI
+	TESTQ        SI, SI
+	JZ           skip6
+	MOVQ         $-1, DI
+	BZHIQ        DX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS      (SI), K1, Z2
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      64(SI), K1, Z3
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      128(SI), K1, Z4
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      192(SI), K1, Z5
+	SHRQ         $0x10, DI
+
+skip6:
+	VMOVUPS Z2, 7272(SP)
+	VMOVUPS Z3, 7336(SP)
+	VMOVUPS Z4, 7400(SP)
+	VMOVUPS Z5, 7464(SP)
+
+sixteen7:
+	MOVQ         16(SP), SI
+	MOVQ         SI, 24(SP)
+	MOVQ         72(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000010, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	MOVQ         SI, 16(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	MOVQ         CX, SI
+	MOVQ         32(AX), DI
+	IMULQ        32(AX), SI
+	ADDQ         24(AX), SI
+	MOVQ         72(AX), R8
+	MOVQ         DX, R9
+	ADDQ         R9, R9
+	CMPB         40(AX), $0x00
+	JNE          half11
+	ADDQ         R9, R9
+	JMP          both12
+
+half11:
+both12:
+	DECQ          R8
+	IMULQ         32(AX), R8
+	ADDQ          24(AX), R8
+	ADDQ          R9, R8
+	ADDQ          $0x0f, R9
+	ANDQ          $-16, R9
+	ADDQ          SI, R9
+	LEAQ          (R9)(DI*8), R9
+	LEAQ          (R9)(DI*4), R9
+	LEAQ          (R9)(DI*2), R9
+	LEAQ          (R9)(DI*1), R9
+	CMPQ          R9, R8
+	JLE           have8
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z3
+	VPADDD        elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD  72(AX), Z4
+	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD       Z4, Z3, Z3
+	VPBROADCASTQ  32(AX), Z4
+	VPBROADCASTQ  24(AX), Z5
+	VEXTRACTI64X4 $0x00, Z3, Y6
+	VPMOVZXDQ     Y6, Z6
+	VPMULUDQ      Z4, Z6, Z6
+	VPADDQ        Z5, Z6, Z6
+	VMOVDQU64     Z6, 7528(SP)
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VPMULUDQ      Z4, Z3, Z3
+	VPADDQ        Z5, Z3, Z3
+	VMOVDQU64     Z3, 7592(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half13
+	ADDQ          R8, R8
+	JMP           both14
+
+half13:
+both14:
+	XORQ SI, SI
+	CMPB 40(AX), $0x00
+	JNE  half15
+
+piece17:
+	CMPQ            R8, $0x10
+	JLT             short18
+	MOVQ            7528(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            7536(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            7544(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            7552(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z6
+	MOVQ            7560(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            7568(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            7576(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            7584(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
+	MOVQ            7592(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            7600(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            7608(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            7616(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
+	MOVQ            7624(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            7632(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            7640(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	MOVQ            7648(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VMOVUPS         Z6, (DI)
+	VMOVUPS         Z3, 64(DI)
+	VMOVUPS         Z7, 128(DI)
+	VMOVUPS         Z4, 192(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000100, DI
+	SUBQ            $0x10, R8
+	JMP             piece17
+
+short18:
+	TESTQ        R8, R8
+	JZ           pieces19
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         7528(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         7536(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         7544(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         7552(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         7560(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z3, Z3
+	MOVQ         7568(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z4, Z4
+	MOVQ         7576(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z5, Z5
+	MOVQ         7584(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z6, Z6
+	MOVQ         7592(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z3, Z3
+	MOVQ         7600(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z4, Z4
+	MOVQ         7608(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z5, Z5
+	MOVQ         7616(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z6, Z6
+	MOVQ         7624(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z3, Z3
+	MOVQ         7632(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z4, Z4
+	MOVQ         7640(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         7648(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z6, Z6
+	VUNPCKLPS    Z4, Z3, Z7
+	VUNPCKHPS    Z4, Z3, Z4
+	VUNPCKLPS    Z6, Z5, Z3
+	VUNPCKHPS    Z6, Z5, Z5
+	VUNPCKLPD    Z3, Z7, Z6
+	VUNPCKHPD    Z3, Z7, Z3
+	VUNPCKLPD    Z5, Z4, Z7
+	VUNPCKHPD    Z5, Z4, Z4
+	VMOVUPS      Z6, (DI)
+	VMOVUPS      Z3, 64(DI)
+	VMOVUPS      Z7, 128(DI)
+	VMOVUPS      Z4, 192(DI)
+
+pieces19:
+	JMP both16
+
+half15:
+piece20:
+	CMPQ            R8, $0x10
+	JLT             short21
+	MOVQ            7528(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            7536(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            7544(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            7552(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z6
+	MOVQ            7560(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            7568(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            7576(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            7584(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
+	MOVQ            7592(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            7600(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            7608(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            7616(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
+	MOVQ            7624(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            7632(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            7640(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	MOVQ            7648(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VPSLLD          $0x10, Z6, Z5
+	VPANDD          Z1, Z6, Z6
+	VPSLLD          $0x10, Z3, Z8
+	VPANDD          Z1, Z3, Z3
+	VPSLLD          $0x10, Z7, Z9
+	VPANDD          Z1, Z7, Z7
+	VPSLLD          $0x10, Z4, Z10
+	VPANDD          Z1, Z4, Z4
+	VMOVUPS         Z5, (DI)
+	VMOVUPS         Z6, 64(DI)
+	VMOVUPS         Z8, 128(DI)
+	VMOVUPS         Z3, 192(DI)
+	VMOVUPS         Z9, 256(DI)
+	VMOVUPS         Z7, 320(DI)
+	VMOVUPS         Z10, 384(DI)
+	VMOVUPS         Z4, 448(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000200, DI
+	SUBQ            $0x10, R8
+	JMP             piece20
+
+short21:
+	TESTQ        R8, R8
+	JZ           pieces22
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         7528(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         7536(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         7544(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         7552(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         7560(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z3, Z3
+	MOVQ         7568(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z4, Z4
+	MOVQ         7576(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z5, Z5
+	MOVQ         7584(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z6, Z6
+	MOVQ         7592(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z3, Z3
+	MOVQ         7600(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z4, Z4
+	MOVQ         7608(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z5, Z5
+	MOVQ         7616(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z6, Z6
+	MOVQ         7624(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z3, Z3
+	MOVQ         7632(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z4, Z4
+	MOVQ         7640(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         7648(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z6, Z6
+	VUNPCKLPS    Z4, Z3, Z7
+	VUNPCKHPS    Z4, Z3, Z4
+	VUNPCKLPS    Z6, Z5, Z3
+	VUNPCKHPS    Z6, Z5, Z5
+	VUNPCKLPD    Z3, Z7, Z6
+	VUNPCKHPD    Z3, Z7, Z3
+	VUNPCKLPD    Z5, Z4, Z7
+	VUNPCKHPD    Z5, Z4, Z4
+	VPSLLD       $0x10, Z6, Z5
+	VPANDD       Z1, Z6, Z6
+	VPSLLD       $0x10, Z3, Z8
+	VPANDD       Z1, Z3, Z3
+	VPSLLD       $0x10, Z7, Z9
+	VPANDD       Z1, Z7, Z7
+	VPSLLD       $0x10, Z4, Z10
+	VPANDD       Z1, Z4, Z4
+	VMOVUPS      Z5, (DI)
+	VMOVUPS      Z6, 64(DI)
+	VMOVUPS      Z8, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	VMOVUPS      Z9, 256(DI)
+	VMOVUPS      Z7, 320(DI)
+	VMOVUPS      Z10, 384(DI)
+	VMOVUPS      Z4, 448(DI)
+
+pieces22:
+both16:
+	JMP read10
+
+have8:
+	LEAQ (DI)(DI*2), R8
+	LEAQ (SI)(DI*4), R9
+	LEAQ (R9)(DI*4), R10
+	LEAQ (R10)(DI*4), R11
+	MOVQ BX, R12
+	MOVQ DX, R13
+	ADDQ R13, R13
+	CMPB 40(AX), $0x00
+	JNE  half23
+	ADDQ R13, R13
+	JMP  both24
+
+half23:
+both24:
+	CMPB 40(AX), $0x00
+	JNE  half25
+
+piece27:
+	VBROADCASTF32X4 (SI), Z3
+	VINSERTF32X4    $0x01, (R9), Z3, Z3
+	VINSERTF32X4    $0x02, (R10), Z3, Z3
+	VINSERTF32X4    $0x03, (R11), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 (SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 (SI)(R8*1), Z6
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VMOVUPS         Z6, (R12)
+	VMOVUPS         Z3, 64(R12)
+	VMOVUPS         Z7, 128(R12)
+	VMOVUPS         Z4, 192(R12)
+	ADDQ            $0x00000100, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece27
+	JMP             both26
+
+half25:
+piece28:
+	VBROADCASTF32X4 (SI), Z3
+	VINSERTF32X4    $0x01, (R9), Z3, Z3
+	VINSERTF32X4    $0x02, (R10), Z3, Z3
+	VINSERTF32X4    $0x03, (R11), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 (SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 (SI)(R8*1), Z6
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VPSLLD          $0x10, Z6, Z5
+	VPANDD          Z1, Z6, Z6
+	VPSLLD          $0x10, Z3, Z8
+	VPANDD          Z1, Z3, Z3
+	VPSLLD          $0x10, Z7, Z9
+	VPANDD          Z1, Z7, Z7
+	VPSLLD          $0x10, Z4, Z10
+	VPANDD          Z1, Z4, Z4
+	VMOVUPS         Z5, (R12)
+	VMOVUPS         Z6, 64(R12)
+	VMOVUPS         Z8, 128(R12)
+	VMOVUPS         Z3, 192(R12)
+	VMOVUPS         Z9, 256(R12)
+	VMOVUPS         Z7, 320(R12)
+	VMOVUPS         Z10, 384(R12)
+	VMOVUPS         Z4, 448(R12)
+	ADDQ            $0x00000200, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece28
+
+both26:
+read10:
+	MOVQ         DX, SI
+	SHLQ         $0x06, SI
+	ADDQ         BX, SI
+	VMOVUPS      Z2, (SI)
+	VMOVUPS      Z2, 64(SI)
+	VMOVUPS      Z2, 128(SI)
+	VMOVUPS      Z2, 192(SI)
+	VMOVUPS      Z2, 256(SI)
+	VMOVUPS      Z2, 320(SI)
+	VMOVUPS      Z2, 384(SI)
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VBROADCASTSS element00000000<>+0(SB), Z9
+	MOVQ         CX, SI
+	LEAQ         3584(BX), DI
+	MOVQ         72(AX), R10
+	MOVQ         CX, R8
+	DECQ         R10
+	ADDQ         32(SP), R8
+	ADDQ         $0x00, R8
+	CMPQ         R10, R8
+	CMOVQGT      R8, R10
+	IMULQ        32(AX), R10
+	ADDQ         24(AX), R10
+	IMULQ        8(AX), SI
+	ADDQ         (AX), SI
+	CMPB         17(AX), $0x00
+	JEQ          near29
+	MOVQ         BX, SI
+
+near29:
+	XORQ  R9, R9
+	LEAQ  -16(CX), R8
+	CMPQ  (AX), $0x00
+	JEQ   none30
+	TESTQ R8, R8
+	JS    none30
+	MOVQ  DX, R11
+	ADDQ  R11, R11
+	CMPB  16(AX), $0x00
+	JNE   half31
+	ADDQ  R11, R11
+	JMP   both32
+
+half31:
+both32:
+	CMPQ  R11, 8(AX)
+	JNE   none30
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+	MOVQ  R11, R9
+	IMULQ 24(SP), R9
+
+none30:
+	MOVQ DX, R12
+	XORQ R11, R11
+	SHLQ $0x06, R12
+
+four33:
+	VADDPS  (BX)(R11*1), Z2, Z2
+	VADDPS  64(BX)(R11*1), Z3, Z3
+	VADDPS  128(BX)(R11*1), Z4, Z4
+	VADDPS  192(BX)(R11*1), Z5, Z5
+	ADDQ    $0x00000100, R11
+	CMPQ    R11, R12
+	JLT     four33
+	VADDPS  Z3, Z2, Z2
+	VADDPS  Z5, Z4, Z4
+	VADDPS  Z4, Z2, Z2
+	VMULPS  Z0, Z2, Z2
+	MOVQ    DX, R11
+	SHLQ    $0x06, R11
+	ADDQ    BX, R11
+	VMOVUPS Z2, (R11)
+	VMOVUPS Z2, 64(R11)
+	VMOVUPS Z2, 128(R11)
+	VMOVUPS Z2, 192(R11)
+	VMOVUPS Z2, 256(R11)
+	VMOVUPS Z2, 320(R11)
+	VMOVUPS Z2, 384(R11)
+	CMPB    40(AX), $0x00
+	JNE     half34
+	MOVQ    DX, R12
+	XORQ    R11, R11
+	SHLQ    $0x06, R12
+
+four36:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       $0x00000100, R10
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
+	PREFETCHT0 192(SI)
+	ADDQ       $0x00000100, SI
+	CMPQ       R9, $0x00000100
+	JLT        none37
+	SUBQ       $0x00000100, R9
+	VMOVDQU64  (DI), Z3
+	VMOVDQU64  64(DI), Z4
+	VMOVDQU64  128(DI), Z5
+	VMOVDQU64  192(DI), Z10
+	ADDQ       $0x00000100, DI
+	ADDQ       $0x00000100, R8
+	TESTQ      $0x0000003f, R8
+	JNZ        near38
+	CMPB       17(AX), $0x00
+	JEQ        near38
+	VMOVNTDQ   Z3, -256(R8)
+	VMOVNTDQ   Z4, -192(R8)
+	VMOVNTDQ   Z5, -128(R8)
+	VMOVNTDQ   Z10, -64(R8)
+	JMP        moved39
+
+near38:
+	VMOVDQU64 Z3, -256(R8)
+	VMOVDQU64 Z4, -192(R8)
+	VMOVDQU64 Z5, -128(R8)
+	VMOVDQU64 Z10, -64(R8)
+
+moved39:
+none37:
+	VSUBPS      (BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z6
+	VSUBPS      64(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z7
+	VSUBPS      128(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z8
+	VSUBPS      192(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z9
+	ADDQ        $0x00000100, R11
+	CMPQ        R11, R12
+	JLT         four36
+	JMP         both35
+
+half34:
+	MOVQ DX, R12
+	XORQ R11, R11
+	SHLQ $0x06, R12
+
+four40:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ADDQ       $0x00000080, SI
+	CMPQ       R9, $0x00000080
+	JLT        none41
+	SUBQ       $0x00000080, R9
+	VMOVDQU64  (DI), Z3
+	VMOVDQU64  64(DI), Z4
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000080, R8
+	TESTQ      $0x0000003f, R8
+	JNZ        near42
+	CMPB       17(AX), $0x00
+	JEQ        near42
+	VMOVNTDQ   Z3, -128(R8)
+	VMOVNTDQ   Z4, -64(R8)
+	JMP        moved43
+
+near42:
+	VMOVDQU64 Z3, -128(R8)
+	VMOVDQU64 Z4, -64(R8)
+
+moved43:
+none41:
+	VSUBPS      (BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z6
+	VSUBPS      64(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z7
+	VSUBPS      128(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z8
+	VSUBPS      192(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z9
+	ADDQ        $0x00000100, R11
+	CMPQ        R11, R12
+	JLT         four40
+
+both35:
+line44:
+	CMPQ      R9, $0x40
+	JLT       last45
+	SUBQ      $0x40, R9
+	VMOVDQU64 (DI), Z3
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x00000040, R8
+	TESTQ     $0x0000003f, R8
+	JNZ       near46
+	CMPB      17(AX), $0x00
+	JEQ       near46
+	VMOVNTDQ  Z3, -64(R8)
+	JMP       moved47
+
+near46:
+	VMOVDQU64 Z3, -64(R8)
+
+moved47:
+	JMP line44
+
+last45:
+	VMOVDQU64    (DI), Z3
+	MOVQ         R9, SI
+	SHRQ         $0x01, SI
+	MOVQ         $0xffffffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVD        DI, K1
+	VMOVDQU16    Z3, K1, (R8)
+	VADDPS       Z7, Z6, Z6
+	VADDPS       Z9, Z8, Z8
+	VADDPS       Z8, Z6, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS.BCST  192(AX), Z6, Z6
+	VSQRTPS      Z6, Z6
+	VBROADCASTSS element3f800000<>+0(SB), Z3
+	VDIVPS       Z6, Z3, Z6
+	MOVQ         CX, SI
+	LEAQ         (CX), DI
+	VPBROADCASTD DI, Z3
+	VPADDD       elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD 72(AX), Z4
+	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD      Z4, Z3, Z3
+	VPBROADCASTD CX, Z4
+	VPSUBD       Z4, Z3, Z3
+	IMULQ        96(AX), SI
+	ADDQ         88(AX), SI
+	VPBROADCASTD 96(AX), Z4
+	VPMULLD      Z4, Z3, Z3
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VSCATTERDPS  Z2, K1, (SI)(Z3*1)
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VSCATTERDPS  Z6, K1, 4(SI)(Z3*1)
+	MOVQ         DX, SI
+	ADDQ         SI, SI
+	CMPB         16(AX), $0x00
+	JNE          half48
+	ADDQ         SI, SI
+	JMP          both49
+
+half48:
+both49:
+	LEAQ      15(SI), DI
+	ANDQ      $-16, DI
+	LEAQ      3584(BX), R8
+	LEAQ      (SI)(SI*2), R9
+	LEAQ      (R8)(SI*4), R10
+	LEAQ      (R10)(SI*4), R11
+	LEAQ      (R11)(SI*4), R12
+	ADDQ      DI, R8
+	ADDQ      DI, R10
+	ADDQ      DI, R11
+	ADDQ      DI, R12
+	CMPQ      SI, 8(AX)
+	JNE       apart50
+	VMOVDQU16 elementPaired<>+0(SB), Z3
+	CMPB      16(AX), $0x00
+	JNE       half52
+	SHLQ      $0x04, DI
+	ADDQ      BX, DI
+
+piece54:
+	SUBQ         $0x00000100, DI
+	ADDQ         $-16, R8
+	ADDQ         $-16, R10
+	ADDQ         $-16, R11
+	ADDQ         $-16, R12
+	MOVQ         DI, R13
+	SUBQ         BX, R13
+	SHRQ         $0x04, R13
+	VMOVUPS      (DI), Z3
+	VSUBPS       Z2, Z3, Z3
+	VMULPS       Z6, Z3, Z3
+	VBROADCASTSS 7272(SP)(R13*1), Z4
+	VBROADCASTSS 7016(SP)(R13*1), Z5
+	VFMADD213PS  Z4, Z5, Z3
+	VMOVUPS      64(DI), Z4
+	VSUBPS       Z2, Z4, Z4
+	VMULPS       Z6, Z4, Z4
+	VBROADCASTSS 7276(SP)(R13*1), Z5
+	VBROADCASTSS 7020(SP)(R13*1), Z7
+	VFMADD213PS  Z5, Z7, Z4
+	VMOVUPS      128(DI), Z5
+	VSUBPS       Z2, Z5, Z5
+	VMULPS       Z6, Z5, Z5
+	VBROADCASTSS 7280(SP)(R13*1), Z7
+	VBROADCASTSS 7024(SP)(R13*1), Z8
+	VFMADD213PS  Z7, Z8, Z5
+	VMOVUPS      192(DI), Z7
+	VSUBPS       Z2, Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VBROADCASTSS 7284(SP)(R13*1), Z8
+	VBROADCASTSS 7028(SP)(R13*1), Z9
+	VFMADD213PS  Z8, Z9, Z7
+	CMPB         198(AX), $0x00
+	JEQ          none55
+	CMPB         198(AX), $0x01
+	JNE          act56
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VMAXPS       Z3, Z8, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMAXPS       Z7, Z8, Z7
+
+act56:
+	CMPB         198(AX), $0x03
+	JNE          act57
+	VBROADCASTSS element3c23d70a<>+0(SB), Z8
+	VBROADCASTSS element00000000<>+0(SB), Z9
+	VMULPS       Z8, Z3, Z10
+	VCMPPS       $0x01, Z9, Z3, K1
+	VBLENDMPS    Z10, Z3, K1, Z3
+	VMULPS       Z8, Z4, Z10
+	VCMPPS       $0x01, Z9, Z4, K1
+	VBLENDMPS    Z10, Z4, K1, Z4
+	VMULPS       Z8, Z5, Z10
+	VCMPPS       $0x01, Z9, Z5, K1
+	VBLENDMPS    Z10, Z5, K1, Z5
+	VMULPS       Z8, Z7, Z10
+	VCMPPS       $0x01, Z9, Z7, K1
+	VBLENDMPS    Z10, Z7, K1, Z7
+
+act57:
+	CMPB         198(AX), $0x02
+	JNE          act58
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
+	VBROADCASTSS element3f800000<>+0(SB), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VMAXPS       Z3, Z8, Z11
+	VMAXPS       Z4, Z8, Z8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
+	VBROADCASTSS element4b40007f<>+0(SB), Z13
+	VMOVAPS      Z13, Z14
+	VMOVAPS      Z13, Z15
+	VFMADD231PS  Z12, Z11, Z14
+	VFMADD231PS  Z12, Z8, Z15
+	VSUBPS       Z13, Z14, Z12
+	VSUBPS       Z13, Z15, Z13
+	VBROADCASTSS element3f318000<>+0(SB), Z16
+	VBROADCASTSS elementb95e8083<>+0(SB), Z17
+	VFNMADD231PS Z16, Z12, Z11
+	VFNMADD231PS Z16, Z13, Z8
+	VFNMADD231PS Z17, Z12, Z11
+	VFNMADD231PS Z17, Z13, Z8
+	VBROADCASTSS element3ab511f9<>+0(SB), Z13
+	VMOVAPS      Z13, Z12
+	VMOVAPS      Z13, Z13
+	VBROADCASTSS element3c091d05<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3d2aac79<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3efffffe<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VMULPS       Z11, Z12, Z12
+	VMULPS       Z8, Z13, Z13
+	VFMADD213PS  Z11, Z11, Z12
+	VFMADD213PS  Z8, Z8, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VCMPPS       $0x0a, Z10, Z3, K1
+	VSUBPS       Z9, Z14, K1, Z3
+	VFMADD231PS  Z12, Z14, K1, Z3
+	VCMPPS       $0x0a, Z10, Z4, K1
+	VSUBPS       Z9, Z15, K1, Z4
+	VFMADD231PS  Z13, Z15, K1, Z4
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
+	VBROADCASTSS element3f800000<>+0(SB), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VMAXPS       Z5, Z8, Z11
+	VMAXPS       Z7, Z8, Z8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
+	VBROADCASTSS element4b40007f<>+0(SB), Z13
+	VMOVAPS      Z13, Z14
+	VMOVAPS      Z13, Z15
+	VFMADD231PS  Z12, Z11, Z14
+	VFMADD231PS  Z12, Z8, Z15
+	VSUBPS       Z13, Z14, Z12
+	VSUBPS       Z13, Z15, Z13
+	VBROADCASTSS element3f318000<>+0(SB), Z16
+	VBROADCASTSS elementb95e8083<>+0(SB), Z17
+	VFNMADD231PS Z16, Z12, Z11
+	VFNMADD231PS Z16, Z13, Z8
+	VFNMADD231PS Z17, Z12, Z11
+	VFNMADD231PS Z17, Z13, Z8
+	VBROADCASTSS element3ab511f9<>+0(SB), Z13
+	VMOVAPS      Z13, Z12
+	VMOVAPS      Z13, Z13
+	VBROADCASTSS element3c091d05<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3d2aac79<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3efffffe<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VMULPS       Z11, Z12, Z12
+	VMULPS       Z8, Z13, Z13
+	VFMADD213PS  Z11, Z11, Z12
+	VFMADD213PS  Z8, Z8, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VCMPPS       $0x0a, Z10, Z5, K1
+	VSUBPS       Z9, Z14, K1, Z5
+	VFMADD231PS  Z12, Z14, K1, Z5
+	VCMPPS       $0x0a, Z10, Z7, K1
+	VSUBPS       Z9, Z15, K1, Z7
+	VFMADD231PS  Z13, Z15, K1, Z7
+
+act58:
+none55:
+	VUNPCKLPS     Z4, Z3, Z8
+	VUNPCKHPS     Z4, Z3, Z4
+	VUNPCKLPS     Z7, Z5, Z3
+	VUNPCKHPS     Z7, Z5, Z5
+	VUNPCKLPD     Z3, Z8, Z7
+	VUNPCKHPD     Z3, Z8, Z3
+	VUNPCKLPD     Z5, Z4, Z8
+	VUNPCKHPD     Z5, Z4, Z4
+	VMOVUPS       X7, (R8)
+	VMOVUPS       X3, (R8)(SI*1)
+	VMOVUPS       X8, (R8)(SI*2)
+	VMOVUPS       X4, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z7, (R10)
+	VEXTRACTF32X4 $0x01, Z3, (R10)(SI*1)
+	VEXTRACTF32X4 $0x01, Z8, (R10)(SI*2)
+	VEXTRACTF32X4 $0x01, Z4, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z7, (R11)
+	VEXTRACTF32X4 $0x02, Z3, (R11)(SI*1)
+	VEXTRACTF32X4 $0x02, Z8, (R11)(SI*2)
+	VEXTRACTF32X4 $0x02, Z4, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z7, (R12)
+	VEXTRACTF32X4 $0x03, Z3, (R12)(SI*1)
+	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
+	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
+	CMPQ          DI, BX
+	JNE           piece54
+	JMP           both53
+
+half52:
+	SHLQ $0x05, DI
+	ADDQ BX, DI
+
+piece59:
+	SUBQ         $0x00000200, DI
+	ADDQ         $-16, R8
+	ADDQ         $-16, R10
+	ADDQ         $-16, R11
+	ADDQ         $-16, R12
+	MOVQ         DI, R13
+	SUBQ         BX, R13
+	SHRQ         $0x04, R13
+	VMOVUPS      (DI), Z4
+	VSUBPS       Z2, Z4, Z4
+	VMULPS       Z6, Z4, Z4
+	VBROADCASTSS 7272(SP)(R13*1), Z5
+	VBROADCASTSS 7016(SP)(R13*1), Z7
+	VFMADD213PS  Z5, Z7, Z4
+	VMOVUPS      64(DI), Z5
+	VSUBPS       Z2, Z5, Z5
+	VMULPS       Z6, Z5, Z5
+	VBROADCASTSS 7276(SP)(R13*1), Z7
+	VBROADCASTSS 7020(SP)(R13*1), Z8
+	VFMADD213PS  Z7, Z8, Z5
+	VMOVUPS      128(DI), Z7
+	VSUBPS       Z2, Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VBROADCASTSS 7280(SP)(R13*1), Z8
+	VBROADCASTSS 7024(SP)(R13*1), Z9
+	VFMADD213PS  Z8, Z9, Z7
+	VMOVUPS      192(DI), Z8
+	VSUBPS       Z2, Z8, Z8
+	VMULPS       Z6, Z8, Z8
+	VBROADCASTSS 7284(SP)(R13*1), Z9
+	VBROADCASTSS 7028(SP)(R13*1), Z10
+	VFMADD213PS  Z9, Z10, Z8
+	VMOVUPS      256(DI), Z9
+	VSUBPS       Z2, Z9, Z9
+	VMULPS       Z6, Z9, Z9
+	VBROADCASTSS 7288(SP)(R13*1), Z10
+	VBROADCASTSS 7032(SP)(R13*1), Z11
+	VFMADD213PS  Z10, Z11, Z9
+	VMOVUPS      320(DI), Z10
+	VSUBPS       Z2, Z10, Z10
+	VMULPS       Z6, Z10, Z10
+	VBROADCASTSS 7292(SP)(R13*1), Z11
+	VBROADCASTSS 7036(SP)(R13*1), Z12
+	VFMADD213PS  Z11, Z12, Z10
+	VMOVUPS      384(DI), Z11
+	VSUBPS       Z2, Z11, Z11
+	VMULPS       Z6, Z11, Z11
+	VBROADCASTSS 7296(SP)(R13*1), Z12
+	VBROADCASTSS 7040(SP)(R13*1), Z13
+	VFMADD213PS  Z12, Z13, Z11
+	VMOVUPS      448(DI), Z12
+	VSUBPS       Z2, Z12, Z12
+	VMULPS       Z6, Z12, Z12
+	VBROADCASTSS 7300(SP)(R13*1), Z13
+	VBROADCASTSS 7044(SP)(R13*1), Z14
+	VFMADD213PS  Z13, Z14, Z12
+	CMPB         198(AX), $0x00
+	JEQ          none60
+	CMPB         198(AX), $0x01
+	JNE          act61
+	VBROADCASTSS element00000000<>+0(SB), Z13
+	VMAXPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z13, Z5
+	VMAXPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z13, Z11
+	VMAXPS       Z12, Z13, Z12
+
+act61:
+	CMPB         198(AX), $0x03
+	JNE          act62
+	VBROADCASTSS element3c23d70a<>+0(SB), Z13
+	VBROADCASTSS element00000000<>+0(SB), Z14
+	VMULPS       Z13, Z4, Z15
+	VCMPPS       $0x01, Z14, Z4, K1
+	VBLENDMPS    Z15, Z4, K1, Z4
+	VMULPS       Z13, Z5, Z15
+	VCMPPS       $0x01, Z14, Z5, K1
+	VBLENDMPS    Z15, Z5, K1, Z5
+	VMULPS       Z13, Z7, Z15
+	VCMPPS       $0x01, Z14, Z7, K1
+	VBLENDMPS    Z15, Z7, K1, Z7
+	VMULPS       Z13, Z8, Z15
+	VCMPPS       $0x01, Z14, Z8, K1
+	VBLENDMPS    Z15, Z8, K1, Z8
+	VMULPS       Z13, Z9, Z15
+	VCMPPS       $0x01, Z14, Z9, K1
+	VBLENDMPS    Z15, Z9, K1, Z9
+	VMULPS       Z13, Z10, Z15
+	VCMPPS       $0x01, Z14, Z10, K1
+	VBLENDMPS    Z15, Z10, K1, Z10
+	VMULPS       Z13, Z11, Z15
+	VCMPPS       $0x01, Z14, Z11, K1
+	VBLENDMPS    Z15, Z11, K1, Z11
+	VMULPS       Z13, Z12, Z15
+	VCMPPS       $0x01, Z14, Z12, K1
+	VBLENDMPS    Z15, Z12, K1, Z12
+
+act62:
+	CMPB         198(AX), $0x02
+	JNE          act63
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z4, Z13, Z4
+	VSUBPS       Z14, Z4, Z22
+	VMAXPS       Z5, Z13, Z5
+	VSUBPS       Z14, Z5, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z4, Z24
+	VCMPPS       $0x0a, Z15, Z4, K1
+	VFMADD213PS  Z22, Z24, K1, Z4
+	VFMADD213PS  Z23, Z5, Z25
+	VCMPPS       $0x0a, Z15, Z5, K1
+	VFMADD213PS  Z13, Z25, K1, Z5
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z7, Z13, Z7
+	VSUBPS       Z14, Z7, Z22
+	VMAXPS       Z8, Z13, Z8
+	VSUBPS       Z14, Z8, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z7, Z24
+	VCMPPS       $0x0a, Z15, Z7, K1
+	VFMADD213PS  Z22, Z24, K1, Z7
+	VFMADD213PS  Z23, Z8, Z25
+	VCMPPS       $0x0a, Z15, Z8, K1
+	VFMADD213PS  Z13, Z25, K1, Z8
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z9, Z13, Z9
+	VSUBPS       Z14, Z9, Z22
+	VMAXPS       Z10, Z13, Z10
+	VSUBPS       Z14, Z10, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z9, Z24
+	VCMPPS       $0x0a, Z15, Z9, K1
+	VFMADD213PS  Z22, Z24, K1, Z9
+	VFMADD213PS  Z23, Z10, Z25
+	VCMPPS       $0x0a, Z15, Z10, K1
+	VFMADD213PS  Z13, Z25, K1, Z10
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z11, Z13, Z11
+	VSUBPS       Z14, Z11, Z22
+	VMAXPS       Z12, Z13, Z12
+	VSUBPS       Z14, Z12, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z11, Z24
+	VCMPPS       $0x0a, Z15, Z11, K1
+	VFMADD213PS  Z22, Z24, K1, Z11
+	VFMADD213PS  Z23, Z12, Z25
+	VCMPPS       $0x0a, Z15, Z12, K1
+	VFMADD213PS  Z13, Z25, K1, Z12
+
+act63:
+none60:
+	CMPB native+8(FP), $0x00
+	JEQ  ours64
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z13
+	LONG $0x48577262
+	WORD $0xec72
+
+	// VCVTNE2PS2BF16 Z7, Z8, Z4
+	LONG $0x483ff262
+	WORD $0xe772
+
+	// VCVTNE2PS2BF16 Z9, Z10, Z5
+	LONG $0x482fd262
+	WORD $0xe972
+
+	// VCVTNE2PS2BF16 Z11, Z12, Z7
+	LONG $0x481fd262
+	WORD $0xfb72
+	JMP  both65
+
+ours64:
+	VBROADCASTSS element00010000<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00008000<>+0(SB), Z16
+	VBROADCASTSS element00400000<>+0(SB), Z17
+	VMOVDQU32    elementUpper<>+0(SB), Z18
+	VPTESTMD     Z14, Z4, K1
+	VPADDD       Z15, Z4, Z13
+	VPADDD       Z16, Z4, K1, Z13
+	VCMPPS       $0x03, Z4, Z4, K1
+	VPORD        Z17, Z4, K1, Z13
+	VPTESTMD     Z14, Z5, K1
+	VPADDD       Z15, Z5, Z4
+	VPADDD       Z16, Z5, K1, Z4
+	VCMPPS       $0x03, Z5, Z5, K1
+	VPORD        Z17, Z5, K1, Z4
+	VPERMT2W     Z4, Z18, Z13
+	VPTESTMD     Z14, Z7, K1
+	VPADDD       Z15, Z7, Z4
+	VPADDD       Z16, Z7, K1, Z4
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z17, Z7, K1, Z4
+	VPTESTMD     Z14, Z8, K1
+	VPADDD       Z15, Z8, Z5
+	VPADDD       Z16, Z8, K1, Z5
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z17, Z8, K1, Z5
+	VPERMT2W     Z5, Z18, Z4
+	VPTESTMD     Z14, Z9, K1
+	VPADDD       Z15, Z9, Z5
+	VPADDD       Z16, Z9, K1, Z5
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z17, Z9, K1, Z5
+	VPTESTMD     Z14, Z10, K1
+	VPADDD       Z15, Z10, Z7
+	VPADDD       Z16, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z17, Z10, K1, Z7
+	VPERMT2W     Z7, Z18, Z5
+	VPTESTMD     Z14, Z11, K1
+	VPADDD       Z15, Z11, Z7
+	VPADDD       Z16, Z11, K1, Z7
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z17, Z11, K1, Z7
+	VPTESTMD     Z14, Z12, K1
+	VPADDD       Z15, Z12, Z8
+	VPADDD       Z16, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z17, Z12, K1, Z8
+	VPERMT2W     Z8, Z18, Z7
+
+both65:
+	VPERMW        Z13, Z3, Z13
+	VPERMW        Z4, Z3, Z4
+	VPERMW        Z5, Z3, Z5
+	VPERMW        Z7, Z3, Z7
+	VUNPCKLPS     Z4, Z13, Z8
+	VUNPCKHPS     Z4, Z13, Z9
+	VUNPCKLPS     Z7, Z5, Z4
+	VUNPCKHPS     Z7, Z5, Z5
+	VUNPCKLPD     Z4, Z8, Z7
+	VUNPCKHPD     Z4, Z8, Z4
+	VUNPCKLPD     Z5, Z9, Z8
+	VUNPCKHPD     Z5, Z9, Z5
+	VMOVUPS       X7, (R8)
+	VMOVUPS       X4, (R8)(SI*1)
+	VMOVUPS       X8, (R8)(SI*2)
+	VMOVUPS       X5, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z7, (R10)
+	VEXTRACTF32X4 $0x01, Z4, (R10)(SI*1)
+	VEXTRACTF32X4 $0x01, Z8, (R10)(SI*2)
+	VEXTRACTF32X4 $0x01, Z5, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z7, (R11)
+	VEXTRACTF32X4 $0x02, Z4, (R11)(SI*1)
+	VEXTRACTF32X4 $0x02, Z8, (R11)(SI*2)
+	VEXTRACTF32X4 $0x02, Z5, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z7, (R12)
+	VEXTRACTF32X4 $0x03, Z4, (R12)(SI*1)
+	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
+	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
+	CMPQ          DI, BX
+	JNE           piece59
+
+both53:
+	JMP written51
+
+apart50:
+	VMOVDQU16     elementPaired<>+0(SB), Z3
+	CMPB          16(AX), $0x00
+	JNE           half66
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z3
+	VPADDD        elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD  72(AX), Z4
+	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD       Z4, Z3, Z3
+	VPBROADCASTQ  8(AX), Z4
+	VPBROADCASTQ  (AX), Z5
+	VEXTRACTI64X4 $0x00, Z3, Y7
+	VPMOVZXDQ     Y7, Z7
+	VPMULUDQ      Z4, Z7, Z7
+	VPADDQ        Z5, Z7, Z7
+	VMOVDQU64     Z7, 7656(SP)
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VPMULUDQ      Z4, Z3, Z3
+	VPADDQ        Z5, Z3, Z3
+	VMOVDQU64     Z3, 7720(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          16(AX), $0x00
+	JNE           half68
+	ADDQ          R8, R8
+	JMP           both69
+
+half68:
+both69:
+	XORQ SI, SI
+
+piece70:
+	MOVQ         DI, R9
+	SUBQ         BX, R9
+	SHRQ         $0x04, R9
+	VMOVUPS      (DI), Z3
+	VSUBPS       Z2, Z3, Z3
+	VMULPS       Z6, Z3, Z3
+	VBROADCASTSS 7272(SP)(R9*1), Z4
+	VBROADCASTSS 7016(SP)(R9*1), Z5
+	VFMADD213PS  Z4, Z5, Z3
+	VMOVUPS      64(DI), Z4
+	VSUBPS       Z2, Z4, Z4
+	VMULPS       Z6, Z4, Z4
+	VBROADCASTSS 7276(SP)(R9*1), Z5
+	VBROADCASTSS 7020(SP)(R9*1), Z7
+	VFMADD213PS  Z5, Z7, Z4
+	VMOVUPS      128(DI), Z5
+	VSUBPS       Z2, Z5, Z5
+	VMULPS       Z6, Z5, Z5
+	VBROADCASTSS 7280(SP)(R9*1), Z7
+	VBROADCASTSS 7024(SP)(R9*1), Z8
+	VFMADD213PS  Z7, Z8, Z5
+	VMOVUPS      192(DI), Z7
+	VSUBPS       Z2, Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VBROADCASTSS 7284(SP)(R9*1), Z8
+	VBROADCASTSS 7028(SP)(R9*1), Z9
+	VFMADD213PS  Z8, Z9, Z7
+	CMPB         198(AX), $0x00
+	JEQ          none71
+	CMPB         198(AX), $0x01
+	JNE          act72
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VMAXPS       Z3, Z8, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMAXPS       Z7, Z8, Z7
+
+act72:
+	CMPB         198(AX), $0x03
+	JNE          act73
+	VBROADCASTSS element3c23d70a<>+0(SB), Z8
+	VBROADCASTSS element00000000<>+0(SB), Z9
+	VMULPS       Z8, Z3, Z10
+	VCMPPS       $0x01, Z9, Z3, K1
+	VBLENDMPS    Z10, Z3, K1, Z3
+	VMULPS       Z8, Z4, Z10
+	VCMPPS       $0x01, Z9, Z4, K1
+	VBLENDMPS    Z10, Z4, K1, Z4
+	VMULPS       Z8, Z5, Z10
+	VCMPPS       $0x01, Z9, Z5, K1
+	VBLENDMPS    Z10, Z5, K1, Z5
+	VMULPS       Z8, Z7, Z10
+	VCMPPS       $0x01, Z9, Z7, K1
+	VBLENDMPS    Z10, Z7, K1, Z7
+
+act73:
+	CMPB         198(AX), $0x02
+	JNE          act74
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
+	VBROADCASTSS element3f800000<>+0(SB), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VMAXPS       Z3, Z8, Z11
+	VMAXPS       Z4, Z8, Z8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
+	VBROADCASTSS element4b40007f<>+0(SB), Z13
+	VMOVAPS      Z13, Z14
+	VMOVAPS      Z13, Z15
+	VFMADD231PS  Z12, Z11, Z14
+	VFMADD231PS  Z12, Z8, Z15
+	VSUBPS       Z13, Z14, Z12
+	VSUBPS       Z13, Z15, Z13
+	VBROADCASTSS element3f318000<>+0(SB), Z16
+	VBROADCASTSS elementb95e8083<>+0(SB), Z17
+	VFNMADD231PS Z16, Z12, Z11
+	VFNMADD231PS Z16, Z13, Z8
+	VFNMADD231PS Z17, Z12, Z11
+	VFNMADD231PS Z17, Z13, Z8
+	VBROADCASTSS element3ab511f9<>+0(SB), Z13
+	VMOVAPS      Z13, Z12
+	VMOVAPS      Z13, Z13
+	VBROADCASTSS element3c091d05<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3d2aac79<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3efffffe<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VMULPS       Z11, Z12, Z12
+	VMULPS       Z8, Z13, Z13
+	VFMADD213PS  Z11, Z11, Z12
+	VFMADD213PS  Z8, Z8, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VCMPPS       $0x0a, Z10, Z3, K1
+	VSUBPS       Z9, Z14, K1, Z3
+	VFMADD231PS  Z12, Z14, K1, Z3
+	VCMPPS       $0x0a, Z10, Z4, K1
+	VSUBPS       Z9, Z15, K1, Z4
+	VFMADD231PS  Z13, Z15, K1, Z4
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
+	VBROADCASTSS element3f800000<>+0(SB), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VMAXPS       Z5, Z8, Z11
+	VMAXPS       Z7, Z8, Z8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
+	VBROADCASTSS element4b40007f<>+0(SB), Z13
+	VMOVAPS      Z13, Z14
+	VMOVAPS      Z13, Z15
+	VFMADD231PS  Z12, Z11, Z14
+	VFMADD231PS  Z12, Z8, Z15
+	VSUBPS       Z13, Z14, Z12
+	VSUBPS       Z13, Z15, Z13
+	VBROADCASTSS element3f318000<>+0(SB), Z16
+	VBROADCASTSS elementb95e8083<>+0(SB), Z17
+	VFNMADD231PS Z16, Z12, Z11
+	VFNMADD231PS Z16, Z13, Z8
+	VFNMADD231PS Z17, Z12, Z11
+	VFNMADD231PS Z17, Z13, Z8
+	VBROADCASTSS element3ab511f9<>+0(SB), Z13
+	VMOVAPS      Z13, Z12
+	VMOVAPS      Z13, Z13
+	VBROADCASTSS element3c091d05<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3d2aac79<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VBROADCASTSS element3efffffe<>+0(SB), Z16
+	VFMADD213PS  Z16, Z11, Z12
+	VFMADD213PS  Z16, Z8, Z13
+	VMULPS       Z11, Z12, Z12
+	VMULPS       Z8, Z13, Z13
+	VFMADD213PS  Z11, Z11, Z12
+	VFMADD213PS  Z8, Z8, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VCMPPS       $0x0a, Z10, Z5, K1
+	VSUBPS       Z9, Z14, K1, Z5
+	VFMADD231PS  Z12, Z14, K1, Z5
+	VCMPPS       $0x0a, Z10, Z7, K1
+	VSUBPS       Z9, Z15, K1, Z7
+	VFMADD231PS  Z13, Z15, K1, Z7
+
+act74:
+none71:
+	VUNPCKLPS     Z4, Z3, Z8
+	VUNPCKHPS     Z4, Z3, Z4
+	VUNPCKLPS     Z7, Z5, Z3
+	VUNPCKHPS     Z7, Z5, Z5
+	VUNPCKLPD     Z3, Z8, Z7
+	VUNPCKHPD     Z3, Z8, Z3
+	VUNPCKLPD     Z5, Z4, Z8
+	VUNPCKHPD     Z5, Z4, Z4
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          7656(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7664(SP), R9
+	VEXTRACTF32X4 $0x00, Z3, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7672(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7680(SP), R9
+	VEXTRACTF32X4 $0x00, Z4, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7688(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7696(SP), R9
+	VEXTRACTF32X4 $0x01, Z3, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7704(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7712(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7720(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7728(SP), R9
+	VEXTRACTF32X4 $0x02, Z3, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7736(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7744(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7752(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          7760(SP), R9
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          7768(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          7776(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x10, R8
+	JG            piece70
+	JMP           both67
+
+half66:
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z4
+	VPADDD        elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD  72(AX), Z5
+	VPADDD.BCST   elementffffffff<>+0(SB), Z5, Z5
+	VPMINUD       Z5, Z4, Z4
+	VPBROADCASTQ  8(AX), Z5
+	VPBROADCASTQ  (AX), Z7
+	VEXTRACTI64X4 $0x00, Z4, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z5, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 7784(SP)
+	VEXTRACTI64X4 $0x01, Z4, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z5, Z4, Z4
+	VPADDQ        Z7, Z4, Z4
+	VMOVDQU64     Z4, 7848(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          16(AX), $0x00
+	JNE           half75
+	ADDQ          R8, R8
+	JMP           both76
+
+half75:
+both76:
+	XORQ SI, SI
+
+piece77:
+	MOVQ         DI, R9
+	SUBQ         BX, R9
+	SHRQ         $0x04, R9
+	VMOVUPS      (DI), Z4
+	VSUBPS       Z2, Z4, Z4
+	VMULPS       Z6, Z4, Z4
+	VBROADCASTSS 7272(SP)(R9*1), Z5
+	VBROADCASTSS 7016(SP)(R9*1), Z7
+	VFMADD213PS  Z5, Z7, Z4
+	VMOVUPS      64(DI), Z5
+	VSUBPS       Z2, Z5, Z5
+	VMULPS       Z6, Z5, Z5
+	VBROADCASTSS 7276(SP)(R9*1), Z7
+	VBROADCASTSS 7020(SP)(R9*1), Z8
+	VFMADD213PS  Z7, Z8, Z5
+	VMOVUPS      128(DI), Z7
+	VSUBPS       Z2, Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VBROADCASTSS 7280(SP)(R9*1), Z8
+	VBROADCASTSS 7024(SP)(R9*1), Z9
+	VFMADD213PS  Z8, Z9, Z7
+	VMOVUPS      192(DI), Z8
+	VSUBPS       Z2, Z8, Z8
+	VMULPS       Z6, Z8, Z8
+	VBROADCASTSS 7284(SP)(R9*1), Z9
+	VBROADCASTSS 7028(SP)(R9*1), Z10
+	VFMADD213PS  Z9, Z10, Z8
+	VMOVUPS      256(DI), Z9
+	VSUBPS       Z2, Z9, Z9
+	VMULPS       Z6, Z9, Z9
+	VBROADCASTSS 7288(SP)(R9*1), Z10
+	VBROADCASTSS 7032(SP)(R9*1), Z11
+	VFMADD213PS  Z10, Z11, Z9
+	VMOVUPS      320(DI), Z10
+	VSUBPS       Z2, Z10, Z10
+	VMULPS       Z6, Z10, Z10
+	VBROADCASTSS 7292(SP)(R9*1), Z11
+	VBROADCASTSS 7036(SP)(R9*1), Z12
+	VFMADD213PS  Z11, Z12, Z10
+	VMOVUPS      384(DI), Z11
+	VSUBPS       Z2, Z11, Z11
+	VMULPS       Z6, Z11, Z11
+	VBROADCASTSS 7296(SP)(R9*1), Z12
+	VBROADCASTSS 7040(SP)(R9*1), Z13
+	VFMADD213PS  Z12, Z13, Z11
+	VMOVUPS      448(DI), Z12
+	VSUBPS       Z2, Z12, Z12
+	VMULPS       Z6, Z12, Z12
+	VBROADCASTSS 7300(SP)(R9*1), Z13
+	VBROADCASTSS 7044(SP)(R9*1), Z14
+	VFMADD213PS  Z13, Z14, Z12
+	CMPB         198(AX), $0x00
+	JEQ          none78
+	CMPB         198(AX), $0x01
+	JNE          act79
+	VBROADCASTSS element00000000<>+0(SB), Z13
+	VMAXPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z13, Z5
+	VMAXPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z13, Z11
+	VMAXPS       Z12, Z13, Z12
+
+act79:
+	CMPB         198(AX), $0x03
+	JNE          act80
+	VBROADCASTSS element3c23d70a<>+0(SB), Z13
+	VBROADCASTSS element00000000<>+0(SB), Z14
+	VMULPS       Z13, Z4, Z15
+	VCMPPS       $0x01, Z14, Z4, K1
+	VBLENDMPS    Z15, Z4, K1, Z4
+	VMULPS       Z13, Z5, Z15
+	VCMPPS       $0x01, Z14, Z5, K1
+	VBLENDMPS    Z15, Z5, K1, Z5
+	VMULPS       Z13, Z7, Z15
+	VCMPPS       $0x01, Z14, Z7, K1
+	VBLENDMPS    Z15, Z7, K1, Z7
+	VMULPS       Z13, Z8, Z15
+	VCMPPS       $0x01, Z14, Z8, K1
+	VBLENDMPS    Z15, Z8, K1, Z8
+	VMULPS       Z13, Z9, Z15
+	VCMPPS       $0x01, Z14, Z9, K1
+	VBLENDMPS    Z15, Z9, K1, Z9
+	VMULPS       Z13, Z10, Z15
+	VCMPPS       $0x01, Z14, Z10, K1
+	VBLENDMPS    Z15, Z10, K1, Z10
+	VMULPS       Z13, Z11, Z15
+	VCMPPS       $0x01, Z14, Z11, K1
+	VBLENDMPS    Z15, Z11, K1, Z11
+	VMULPS       Z13, Z12, Z15
+	VCMPPS       $0x01, Z14, Z12, K1
+	VBLENDMPS    Z15, Z12, K1, Z12
+
+act80:
+	CMPB         198(AX), $0x02
+	JNE          act81
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z4, Z13, Z4
+	VSUBPS       Z14, Z4, Z22
+	VMAXPS       Z5, Z13, Z5
+	VSUBPS       Z14, Z5, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z4, Z24
+	VCMPPS       $0x0a, Z15, Z4, K1
+	VFMADD213PS  Z22, Z24, K1, Z4
+	VFMADD213PS  Z23, Z5, Z25
+	VCMPPS       $0x0a, Z15, Z5, K1
+	VFMADD213PS  Z13, Z25, K1, Z5
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z7, Z13, Z7
+	VSUBPS       Z14, Z7, Z22
+	VMAXPS       Z8, Z13, Z8
+	VSUBPS       Z14, Z8, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z7, Z24
+	VCMPPS       $0x0a, Z15, Z7, K1
+	VFMADD213PS  Z22, Z24, K1, Z7
+	VFMADD213PS  Z23, Z8, Z25
+	VCMPPS       $0x0a, Z15, Z8, K1
+	VFMADD213PS  Z13, Z25, K1, Z8
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z9, Z13, Z9
+	VSUBPS       Z14, Z9, Z22
+	VMAXPS       Z10, Z13, Z10
+	VSUBPS       Z14, Z10, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z9, Z24
+	VCMPPS       $0x0a, Z15, Z9, K1
+	VFMADD213PS  Z22, Z24, K1, Z9
+	VFMADD213PS  Z23, Z10, Z25
+	VCMPPS       $0x0a, Z15, Z10, K1
+	VFMADD213PS  Z13, Z25, K1, Z10
+	VBROADCASTSS elementc17e6666<>+0(SB), Z13
+	VBROADCASTSS element3d800000<>+0(SB), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVUPS      elementParabolas<>+0(SB), Z16
+	VMOVUPS      elementParabolas<>+64(SB), Z17
+	VMOVUPS      elementParabolas<>+128(SB), Z18
+	VMOVUPS      elementParabolas<>+192(SB), Z19
+	VMOVUPS      elementParabolas<>+256(SB), Z20
+	VMOVUPS      elementParabolas<>+320(SB), Z21
+	VMAXPS       Z11, Z13, Z11
+	VSUBPS       Z14, Z11, Z22
+	VMAXPS       Z12, Z13, Z12
+	VSUBPS       Z14, Z12, Z13
+	VPSRLD       $0x15, Z22, Z22
+	VMOVAPS      Z22, Z14
+	VMOVAPS      Z22, Z24
+	VPERMI2PS    Z17, Z16, Z22
+	VPERMI2PS    Z19, Z18, Z14
+	VPERMI2PS    Z21, Z20, Z24
+	VPSRLD       $0x15, Z13, Z13
+	VMOVAPS      Z13, Z23
+	VMOVAPS      Z13, Z25
+	VPERMI2PS    Z17, Z16, Z13
+	VPERMI2PS    Z19, Z18, Z23
+	VPERMI2PS    Z21, Z20, Z25
+	VFMADD213PS  Z14, Z11, Z24
+	VCMPPS       $0x0a, Z15, Z11, K1
+	VFMADD213PS  Z22, Z24, K1, Z11
+	VFMADD213PS  Z23, Z12, Z25
+	VCMPPS       $0x0a, Z15, Z12, K1
+	VFMADD213PS  Z13, Z25, K1, Z12
+
+act81:
+none78:
+	CMPB native+8(FP), $0x00
+	JEQ  ours82
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z13
+	LONG $0x48577262
+	WORD $0xec72
+
+	// VCVTNE2PS2BF16 Z7, Z8, Z4
+	LONG $0x483ff262
+	WORD $0xe772
+
+	// VCVTNE2PS2BF16 Z9, Z10, Z5
+	LONG $0x482fd262
+	WORD $0xe972
+
+	// VCVTNE2PS2BF16 Z11, Z12, Z7
+	LONG $0x481fd262
+	WORD $0xfb72
+	JMP  both83
+
+ours82:
+	VBROADCASTSS element00010000<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00008000<>+0(SB), Z16
+	VBROADCASTSS element00400000<>+0(SB), Z17
+	VMOVDQU32    elementUpper<>+0(SB), Z18
+	VPTESTMD     Z14, Z4, K1
+	VPADDD       Z15, Z4, Z13
+	VPADDD       Z16, Z4, K1, Z13
+	VCMPPS       $0x03, Z4, Z4, K1
+	VPORD        Z17, Z4, K1, Z13
+	VPTESTMD     Z14, Z5, K1
+	VPADDD       Z15, Z5, Z4
+	VPADDD       Z16, Z5, K1, Z4
+	VCMPPS       $0x03, Z5, Z5, K1
+	VPORD        Z17, Z5, K1, Z4
+	VPERMT2W     Z4, Z18, Z13
+	VPTESTMD     Z14, Z7, K1
+	VPADDD       Z15, Z7, Z4
+	VPADDD       Z16, Z7, K1, Z4
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z17, Z7, K1, Z4
+	VPTESTMD     Z14, Z8, K1
+	VPADDD       Z15, Z8, Z5
+	VPADDD       Z16, Z8, K1, Z5
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z17, Z8, K1, Z5
+	VPERMT2W     Z5, Z18, Z4
+	VPTESTMD     Z14, Z9, K1
+	VPADDD       Z15, Z9, Z5
+	VPADDD       Z16, Z9, K1, Z5
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z17, Z9, K1, Z5
+	VPTESTMD     Z14, Z10, K1
+	VPADDD       Z15, Z10, Z7
+	VPADDD       Z16, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z17, Z10, K1, Z7
+	VPERMT2W     Z7, Z18, Z5
+	VPTESTMD     Z14, Z11, K1
+	VPADDD       Z15, Z11, Z7
+	VPADDD       Z16, Z11, K1, Z7
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z17, Z11, K1, Z7
+	VPTESTMD     Z14, Z12, K1
+	VPADDD       Z15, Z12, Z8
+	VPADDD       Z16, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z17, Z12, K1, Z8
+	VPERMT2W     Z8, Z18, Z7
+
+both83:
+	VPERMW        Z13, Z3, Z13
+	VPERMW        Z4, Z3, Z4
+	VPERMW        Z5, Z3, Z5
+	VPERMW        Z7, Z3, Z7
+	VUNPCKLPS     Z4, Z13, Z8
+	VUNPCKHPS     Z4, Z13, Z9
+	VUNPCKLPS     Z7, Z5, Z4
+	VUNPCKHPS     Z7, Z5, Z5
+	VUNPCKLPD     Z4, Z8, Z7
+	VUNPCKHPD     Z4, Z8, Z4
+	VUNPCKLPD     Z5, Z9, Z8
+	VUNPCKHPD     Z5, Z9, Z5
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          7784(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7792(SP), R9
+	VEXTRACTF32X4 $0x00, Z4, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7800(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7808(SP), R9
+	VEXTRACTF32X4 $0x00, Z5, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7816(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7824(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7832(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7840(SP), R9
+	VEXTRACTF32X4 $0x01, Z5, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7848(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7856(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7864(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7872(SP), R9
+	VEXTRACTF32X4 $0x02, Z5, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7880(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          7888(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVDQU16     X4, K1, (R9)(SI*1)
+	MOVQ          7896(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X4
+	VMOVDQU16     X4, K1, (R9)(SI*1)
+	MOVQ          7904(SP), R9
+	VEXTRACTF32X4 $0x03, Z5, X4
+	VMOVDQU16     X4, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000200, DI
+	SUBQ          $0x10, R8
+	JG            piece77
+
+both67:
+written51:
+	ADDQ  $0x10, CX
+	CMPQ  CX, 72(AX)
+	JLT   sixteen7
+	MOVQ  16(SP), SI
+	MOVQ  SI, 24(SP)
+	LEAQ  3584(BX), BX
+	XORQ  SI, SI
+	LEAQ  -16(CX), CX
+	CMPQ  (AX), $0x00
+	JEQ   none84
+	TESTQ CX, CX
+	JS    none84
+	ADDQ  DX, DX
+	CMPB  16(AX), $0x00
+	JNE   half85
+	ADDQ  DX, DX
+	JMP   both86
+
+half85:
+both86:
+	CMPQ  DX, 8(AX)
+	JNE   none84
+	IMULQ 8(AX), CX
+	ADDQ  (AX), CX
+	MOVQ  DX, SI
+	IMULQ 24(SP), SI
+
+none84:
+line87:
+	CMPQ      SI, $0x40
+	JLT       last88
+	SUBQ      $0x40, SI
+	VMOVDQU64 (BX), Z0
+	ADDQ      $0x00000040, BX
+	ADDQ      $0x00000040, CX
+	TESTQ     $0x0000003f, CX
+	JNZ       near89
+	CMPB      17(AX), $0x00
+	JEQ       near89
+	VMOVNTDQ  Z0, -64(CX)
+	JMP       moved90
+
+near89:
+	VMOVDQU64 Z0, -64(CX)
+
+moved90:
+	JMP line87
+
+last88:
+	VMOVDQU64 (BX), Z0
+	MOVQ      SI, AX
+	SHRQ      $0x01, AX
+	MOVQ      $0xffffffff, DX
+	BZHIQ     AX, DX, DX
+	KMOVD     DX, K1
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       done1
+
+longer3:
+other2:
+	MOVQ  (AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  48(AX), DI
+	MOVQ  88(AX), R8
+	MOVQ  128(AX), R9
+	MOVL  144(AX), R10
+	MOVQ  168(AX), CX
+	TESTQ CX, CX
+	JZ    skip91
+	MOVQ  CX, R9
+
+skip91:
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip2
+	JEQ          skip92
 	CMPQ         R11, $0x00
-	JLE          last3
+	JLE          last93
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -1081,11 +3002,11 @@ skip1:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols5
+	JGT          cols95
 
-cols4:
+cols94:
 	CMPB       40(AX), $0x00
-	JNE        half6
+	JNE        half96
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -1094,9 +3015,9 @@ cols4:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both7
+	JMP        both97
 
-half6:
+half96:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -1104,7 +3025,7 @@ half6:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both7:
+both97:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -1112,77 +3033,77 @@ both7:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols4
+	JLE    cols94
 
-cols5:
+cols95:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols9
+	JGT  cols99
 
-cols8:
+cols98:
 	CMPB       40(AX), $0x00
-	JNE        half10
+	JNE        half100
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both11
+	JMP        both101
 
-half10:
+half100:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both11:
+both101:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols8
+	JLE    cols98
 
-cols9:
+cols99:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols13
+	JGT  cols103
 
-cols12:
+cols102:
 	CMPB       40(AX), $0x00
-	JNE        half14
+	JNE        half104
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both15
+	JMP        both105
 
-half14:
+half104:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both15:
+both105:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols12
+	JLE    cols102
 
-cols13:
+cols103:
 	CMPQ       CX, DX
-	JGE        row16
+	JGE        row106
 	CMPB       40(AX), $0x00
-	JNE        half17
+	JNE        half107
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both18
+	JMP        both108
 
-half17:
+half107:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both18:
+both108:
 	VADDPS Z9, Z5, Z5
 
-row16:
+row106:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -1197,9 +3118,9 @@ row16:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last3:
+last93:
 	CMPQ         R11, $0x00
-	JLE          last19
+	JLE          last109
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -1210,11 +3131,11 @@ last3:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols21
+	JGT          cols111
 
-cols20:
+cols110:
 	CMPB       40(AX), $0x00
-	JNE        half22
+	JNE        half112
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -1223,9 +3144,9 @@ cols20:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both23
+	JMP        both113
 
-half22:
+half112:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -1233,7 +3154,7 @@ half22:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both23:
+both113:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -1245,28 +3166,28 @@ both23:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols20
+	JLE         cols110
 
-cols21:
+cols111:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols25
+	JGT  cols115
 
-cols24:
+cols114:
 	CMPB       40(AX), $0x00
-	JNE        half26
+	JNE        half116
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both27
+	JMP        both117
 
-half26:
+half116:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both27:
+both117:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -1274,53 +3195,53 @@ both27:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols24
+	JLE         cols114
 
-cols25:
+cols115:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols29
+	JGT  cols119
 
-cols28:
+cols118:
 	CMPB       40(AX), $0x00
-	JNE        half30
+	JNE        half120
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both31
+	JMP        both121
 
-half30:
+half120:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both31:
+both121:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols28
+	JLE         cols118
 
-cols29:
+cols119:
 	CMPQ       CX, DX
-	JGE        row32
+	JGE        row122
 	CMPB       40(AX), $0x00
-	JNE        half33
+	JNE        half123
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both34
+	JMP        both124
 
-half33:
+half123:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both34:
+both124:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row32:
+row122:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -1339,9 +3260,9 @@ row32:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last19:
+last109:
 	CMPQ         R11, $0x01
-	JLE          last35
+	JLE          last125
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -1353,11 +3274,11 @@ last19:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols37
+	JGT          cols127
 
-cols36:
+cols126:
 	CMPB       40(AX), $0x00
-	JNE        half38
+	JNE        half128
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	PREFETCHT0 3200(R11)(CX*4)
@@ -1366,9 +3287,9 @@ cols36:
 	VMOVUPS    64(R11)(CX*4), Z10
 	VMOVUPS    128(R11)(CX*4), Z11
 	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both39
+	JMP        both129
 
-half38:
+half128:
 	PREFETCHT0 3072(R11)(CX*2)
 	PREFETCHT0 3136(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
@@ -1376,7 +3297,7 @@ half38:
 	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
 
-both39:
+both129:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -1384,77 +3305,77 @@ both39:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols36
+	JLE    cols126
 
-cols37:
+cols127:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols41
+	JGT  cols131
 
-cols40:
+cols130:
 	CMPB       40(AX), $0x00
-	JNE        half42
+	JNE        half132
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
 	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both43
+	JMP        both133
 
-half42:
+half132:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
 
-both43:
+both133:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R13
 	CMPQ   R13, DX
-	JLE    cols40
+	JLE    cols130
 
-cols41:
+cols131:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols45
+	JGT  cols135
 
-cols44:
+cols134:
 	CMPB       40(AX), $0x00
-	JNE        half46
+	JNE        half136
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
-	JMP        both47
+	JMP        both137
 
-half46:
+half136:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both47:
+both137:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols44
+	JLE    cols134
 
-cols45:
+cols135:
 	CMPQ       CX, DX
-	JGE        row48
+	JGE        row138
 	CMPB       40(AX), $0x00
-	JNE        half49
+	JNE        half139
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both50
+	JMP        both140
 
-half49:
+half139:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both50:
+both140:
 	VADDPS Z9, Z5, Z5
 
-row48:
+row138:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -1469,15 +3390,15 @@ row48:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last35:
-skip2:
+last125:
+skip92:
 	MOVQ 72(AX), R11
 
-rows51:
+rows141:
 	CMPB         197(AX), $0x00
-	JEQ          skip52
+	JEQ          skip142
 	CMPQ         R11, $0x02
-	JLE          last53
+	JLE          last143
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -1491,11 +3412,11 @@ rows51:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols55
+	JGT          cols145
 
-cols54:
+cols144:
 	CMPB       40(AX), $0x00
-	JNE        half56
+	JNE        half146
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -1504,9 +3425,9 @@ cols54:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both57
+	JMP        both147
 
-half56:
+half146:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -1514,7 +3435,7 @@ half56:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both57:
+both147:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -1522,77 +3443,77 @@ both57:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols54
+	JLE    cols144
 
-cols55:
+cols145:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols59
+	JGT  cols149
 
-cols58:
+cols148:
 	CMPB       40(AX), $0x00
-	JNE        half60
+	JNE        half150
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both61
+	JMP        both151
 
-half60:
+half150:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both61:
+both151:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols58
+	JLE    cols148
 
-cols59:
+cols149:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols63
+	JGT  cols153
 
-cols62:
+cols152:
 	CMPB       40(AX), $0x00
-	JNE        half64
+	JNE        half154
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both65
+	JMP        both155
 
-half64:
+half154:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both65:
+both155:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols62
+	JLE    cols152
 
-cols63:
+cols153:
 	CMPQ       CX, DX
-	JGE        row66
+	JGE        row156
 	CMPB       40(AX), $0x00
-	JNE        half67
+	JNE        half157
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both68
+	JMP        both158
 
-half67:
+half157:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both68:
+both158:
 	VADDPS Z9, Z5, Z5
 
-row66:
+row156:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -1607,9 +3528,9 @@ row66:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last53:
+last143:
 	CMPQ         R11, $0x01
-	JLE          last69
+	JLE          last159
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -1622,11 +3543,11 @@ last53:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols71
+	JGT          cols161
 
-cols70:
+cols160:
 	CMPB       40(AX), $0x00
-	JNE        half72
+	JNE        half162
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -1635,9 +3556,9 @@ cols70:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both73
+	JMP        both163
 
-half72:
+half162:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -1645,7 +3566,7 @@ half72:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both73:
+both163:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -1657,28 +3578,28 @@ both73:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols70
+	JLE         cols160
 
-cols71:
+cols161:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols75
+	JGT  cols165
 
-cols74:
+cols164:
 	CMPB       40(AX), $0x00
-	JNE        half76
+	JNE        half166
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both77
+	JMP        both167
 
-half76:
+half166:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both77:
+both167:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -1686,53 +3607,53 @@ both77:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols74
+	JLE         cols164
 
-cols75:
+cols165:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols79
+	JGT  cols169
 
-cols78:
+cols168:
 	CMPB       40(AX), $0x00
-	JNE        half80
+	JNE        half170
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both81
+	JMP        both171
 
-half80:
+half170:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both81:
+both171:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols78
+	JLE         cols168
 
-cols79:
+cols169:
 	CMPQ       CX, DX
-	JGE        row82
+	JGE        row172
 	CMPB       40(AX), $0x00
-	JNE        half83
+	JNE        half173
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both84
+	JMP        both174
 
-half83:
+half173:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both84:
+both174:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row82:
+row172:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -1751,19 +3672,19 @@ row82:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last69:
-skip52:
+last159:
+skip142:
 	CMPB  160(AX), $0x00
-	JEQ   skip85
+	JEQ   skip175
 	CMPQ  168(AX), $0x00
-	JNE   given86
+	JNE   given176
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id88
+	JZ    id178
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id88:
+id178:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -1787,21 +3708,21 @@ id88:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided87
+	JMP          decided177
 
-given86:
+given176:
 	ADDQ 176(AX), R9
 
-decided87:
-skip85:
+decided177:
+skip175:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols90
+	JGT  cols180
 
-cols89:
+cols179:
 	CMPB       40(AX), $0x00
-	JNE        half91
+	JNE        half181
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -1810,9 +3731,9 @@ cols89:
 	VMOVUPS    64(SI)(CX*4), Z6
 	VMOVUPS    128(SI)(CX*4), Z7
 	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both92
+	JMP        both182
 
-half91:
+half181:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
@@ -1820,9 +3741,9 @@ half91:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
 
-both92:
+both182:
 	CMPB         196(AX), $0x00
-	JEQ          skip93
+	JEQ          skip183
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -1830,10 +3751,10 @@ both92:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip94
+	JZ           skip184
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half95
+	JNE          half185
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -1842,9 +3763,9 @@ both92:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both96
+	JMP          both186
 
-half95:
+half185:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -1852,17 +3773,17 @@ half95:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both96:
+both186:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip94:
-skip93:
+skip184:
+skip183:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip97
+	JZ           skip187
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -1874,10 +3795,10 @@ skip93:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip97:
+skip187:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip98
+	JZ      skip188
 	VMOVUPS (R12)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -1887,13 +3808,13 @@ skip97:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip98:
+skip188:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip100
+	JZ          skip190
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip101
+	JZ          skip191
 	VMOVUPS     (R13)(CX*4), Z9
 	VMOVUPS     (R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -1906,9 +3827,9 @@ skip98:
 	VMOVUPS     192(R13)(CX*4), Z9
 	VMOVUPS     192(R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal99
+	JMP         normal189
 
-skip101:
+skip191:
 	VMOVUPS (R12)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -1918,10 +3839,10 @@ skip101:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip100:
+skip190:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip102
+	JZ      skip192
 	VMOVUPS (R12)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -1931,21 +3852,21 @@ skip100:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip102:
-normal99:
+skip192:
+normal189:
 	CMPB         198(AX), $0x00
-	JEQ          none103
+	JEQ          none193
 	CMPB         198(AX), $0x01
-	JNE          act104
+	JNE          act194
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act104:
+act194:
 	CMPB         198(AX), $0x03
-	JNE          act105
+	JNE          act195
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -1961,11 +3882,11 @@ act104:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act105:
+act195:
 	CMPB         198(AX), $0x02
-	JNE          act106
+	JNE          act196
 	CMPB         16(AX), $0x00
-	JNE          half107
+	JNE          half197
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -2046,9 +3967,9 @@ act105:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both108
+	JMP          both198
 
-half107:
+half197:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -2103,13 +4024,13 @@ half107:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both108:
-act106:
-none103:
+both198:
+act196:
+none193:
 	CMPB         160(AX), $0x00
-	JEQ          skip109
+	JEQ          skip199
 	CMPQ         168(AX), $0x00
-	JNE          given110
+	JNE          given200
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -2137,9 +4058,9 @@ none103:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
-	JMP          decided111
+	JMP          decided201
 
-given110:
+given200:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -2154,30 +4075,30 @@ given110:
 	KMOVW        6(R12), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided111:
-skip109:
+decided201:
+skip199:
 	CMPB     16(AX), $0x00
-	JNE      half112
+	JNE      half202
 	CMPB     17(AX), $0x00
-	JEQ      near114
+	JEQ      near204
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed115
+	JMP      placed205
 
-near114:
+near204:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed115:
-	JMP both113
+placed205:
+	JMP both203
 
-half112:
+half202:
 	CMPB native+8(FP), $0x00
-	JEQ  ours116
+	JEQ  ours206
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -2186,9 +4107,9 @@ half112:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both117
+	JMP  both207
 
-ours116:
+ours206:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -2217,75 +4138,75 @@ ours116:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both117:
+both207:
 	CMPB     17(AX), $0x00
-	JEQ      near118
+	JEQ      near208
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed119
+	JMP      placed209
 
-near118:
+near208:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed119:
-both113:
+placed209:
+both203:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols89
+	JLE  cols179
 
-cols90:
+cols180:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols121
+	JGT  cols211
 
-cols120:
+cols210:
 	CMPB       40(AX), $0x00
-	JNE        half122
+	JNE        half212
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both123
+	JMP        both213
 
-half122:
+half212:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
 
-both123:
+both213:
 	CMPB         196(AX), $0x00
-	JEQ          skip124
+	JEQ          skip214
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip125
+	JZ           skip215
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half126
+	JNE          half216
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both127
+	JMP          both217
 
-half126:
+half216:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both127:
+both217:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip125:
-skip124:
+skip215:
+skip214:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip128
+	JZ           skip218
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -2293,58 +4214,58 @@ skip124:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip128:
+skip218:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip129
+	JZ      skip219
 	VMOVUPS (R12)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip129:
+skip219:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip131
+	JZ          skip221
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip132
+	JZ          skip222
 	VMOVUPS     (R13)(CX*4), Z7
 	VMOVUPS     (R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R13)(CX*4), Z7
 	VMOVUPS     64(R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal130
+	JMP         normal220
 
-skip132:
+skip222:
 	VMOVUPS (R12)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip131:
+skip221:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip133
+	JZ      skip223
 	VMOVUPS (R12)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip133:
-normal130:
+skip223:
+normal220:
 	CMPB         198(AX), $0x00
-	JEQ          none134
+	JEQ          none224
 	CMPB         198(AX), $0x01
-	JNE          act135
+	JNE          act225
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act135:
+act225:
 	CMPB         198(AX), $0x03
-	JNE          act136
+	JNE          act226
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -2354,11 +4275,11 @@ act135:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act136:
+act226:
 	CMPB         198(AX), $0x02
-	JNE          act137
+	JNE          act227
 	CMPB         16(AX), $0x00
-	JNE          half138
+	JNE          half228
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -2405,9 +4326,9 @@ act136:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both139
+	JMP          both229
 
-half138:
+half228:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -2440,13 +4361,13 @@ half138:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both139:
-act137:
-none134:
+both229:
+act227:
+none224:
 	CMPB         160(AX), $0x00
-	JEQ          skip140
+	JEQ          skip230
 	CMPQ         168(AX), $0x00
-	JNE          given141
+	JNE          given231
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -2463,9 +4384,9 @@ none134:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
-	JMP          decided142
+	JMP          decided232
 
-given141:
+given231:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -2476,33 +4397,33 @@ given141:
 	KMOVW        2(R12), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided142:
-skip140:
+decided232:
+skip230:
 	CMPB     16(AX), $0x00
-	JNE      half143
+	JNE      half233
 	CMPB     17(AX), $0x00
-	JEQ      near145
+	JEQ      near235
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed146
+	JMP      placed236
 
-near145:
+near235:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed146:
-	JMP both144
+placed236:
+	JMP both234
 
-half143:
+half233:
 	CMPB native+8(FP), $0x00
-	JEQ  ours147
+	JEQ  ours237
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both148
+	JMP  both238
 
-ours147:
+ours237:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -2520,125 +4441,125 @@ ours147:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both148:
+both238:
 	CMPB     17(AX), $0x00
-	JEQ      near149
+	JEQ      near239
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed150
+	JMP      placed240
 
-near149:
+near239:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed150:
-both144:
+placed240:
+both234:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols120
+	JLE  cols210
 
-cols121:
+cols211:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols152
+	JGT  cols242
 
-cols151:
+cols241:
 	CMPB       40(AX), $0x00
-	JNE        half153
+	JNE        half243
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both154
+	JMP        both244
 
-half153:
+half243:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both154:
+both244:
 	CMPB         196(AX), $0x00
-	JEQ          skip155
+	JEQ          skip245
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip156
+	JZ           skip246
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half157
+	JNE          half247
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both158
+	JMP          both248
 
-half157:
+half247:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both158:
+both248:
 	VFMADD231PS Z6, Z7, Z5
 
-skip156:
-skip155:
+skip246:
+skip245:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip159
+	JZ           skip249
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip159:
+skip249:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip160
+	JZ      skip250
 	VMOVUPS (R12)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip160:
+skip250:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip162
+	JZ          skip252
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip163
+	JZ          skip253
 	VMOVUPS     (R13)(CX*4), Z6
 	VMOVUPS     (R12)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal161
+	JMP         normal251
 
-skip163:
+skip253:
 	VMOVUPS (R12)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip162:
+skip252:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip164
+	JZ      skip254
 	VMOVUPS (R12)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip164:
-normal161:
+skip254:
+normal251:
 	CMPB         198(AX), $0x00
-	JEQ          none165
+	JEQ          none255
 	CMPB         198(AX), $0x01
-	JNE          act166
+	JNE          act256
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act166:
+act256:
 	CMPB         198(AX), $0x03
-	JNE          act167
+	JNE          act257
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act167:
+act257:
 	CMPB         198(AX), $0x02
-	JNE          act168
+	JNE          act258
 	CMPB         16(AX), $0x00
-	JNE          half169
+	JNE          half259
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2668,9 +4589,9 @@ act167:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both170
+	JMP          both260
 
-half169:
+half259:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2692,13 +4613,13 @@ half169:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both170:
-act168:
-none165:
+both260:
+act258:
+none255:
 	CMPB         160(AX), $0x00
-	JEQ          skip171
+	JEQ          skip261
 	CMPQ         168(AX), $0x00
-	JNE          given172
+	JNE          given262
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -2713,9 +4634,9 @@ none165:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided173
+	JMP          decided263
 
-given172:
+given262:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -2724,31 +4645,31 @@ given172:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided173:
-skip171:
+decided263:
+skip261:
 	CMPB     16(AX), $0x00
-	JNE      half174
+	JNE      half264
 	CMPB     17(AX), $0x00
-	JEQ      near176
+	JEQ      near266
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed177
+	JMP      placed267
 
-near176:
+near266:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed177:
-	JMP both175
+placed267:
+	JMP both265
 
-half174:
+half264:
 	CMPB native+8(FP), $0x00
-	JEQ  ours178
+	JEQ  ours268
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both179
+	JMP  both269
 
-ours178:
+ours268:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -2761,115 +4682,115 @@ ours178:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both179:
+both269:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both175:
+both265:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols151
+	JLE  cols241
 
-cols152:
+cols242:
 	CMPQ       CX, DX
-	JGE        row180
+	JGE        row270
 	CMPB       40(AX), $0x00
-	JNE        half181
+	JNE        half271
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both182
+	JMP        both272
 
-half181:
+half271:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both182:
+both272:
 	CMPB         196(AX), $0x00
-	JEQ          skip183
+	JEQ          skip273
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip184
+	JZ           skip274
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half185
+	JNE          half275
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both186
+	JMP          both276
 
-half185:
+half275:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both186:
+both276:
 	VFMADD231PS Z6, Z7, Z5
 
-skip184:
-skip183:
+skip274:
+skip273:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip187
+	JZ           skip277
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip187:
+skip277:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip188
+	JZ        skip278
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip188:
+skip278:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip190
+	JZ          skip280
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip191
+	JZ          skip281
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal189
+	JMP         normal279
 
-skip191:
+skip281:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip190:
+skip280:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip192
+	JZ        skip282
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip192:
-normal189:
+skip282:
+normal279:
 	CMPB         198(AX), $0x00
-	JEQ          none193
+	JEQ          none283
 	CMPB         198(AX), $0x01
-	JNE          act194
+	JNE          act284
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act194:
+act284:
 	CMPB         198(AX), $0x03
-	JNE          act195
+	JNE          act285
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act195:
+act285:
 	CMPB         198(AX), $0x02
-	JNE          act196
+	JNE          act286
 	CMPB         16(AX), $0x00
-	JNE          half197
+	JNE          half287
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2899,9 +4820,9 @@ act195:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both198
+	JMP          both288
 
-half197:
+half287:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2923,13 +4844,13 @@ half197:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both198:
-act196:
-none193:
+both288:
+act286:
+none283:
 	CMPB         160(AX), $0x00
-	JEQ          skip199
+	JEQ          skip289
 	CMPQ         168(AX), $0x00
-	JNE          given200
+	JNE          given290
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -2944,9 +4865,9 @@ none193:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided201
+	JMP          decided291
 
-given200:
+given290:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -2955,23 +4876,23 @@ given200:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided201:
-skip199:
+decided291:
+skip289:
 	CMPB    16(AX), $0x00
-	JNE     half202
+	JNE     half292
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both203
+	JMP     both293
 
-half202:
+half292:
 	CMPB native+8(FP), $0x00
-	JEQ  ours204
+	JEQ  ours294
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both205
+	JMP  both295
 
-ours204:
+ours294:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -2984,17 +4905,19 @@ ours204:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both205:
+both295:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both203:
-row180:
+both293:
+row270:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows51
+	JNZ  rows141
+
+done1:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -3002,8 +4925,14 @@ row180:
 DATA element3f800000<>+0(SB)/4, $0x3f800000
 GLOBL element3f800000<>(SB), RODATA|NOPTR, $4
 
+DATA elementffff0000<>+0(SB)/4, $0xffff0000
+GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
+
 DATA element00000000<>+0(SB)/4, $0x00000000
 GLOBL element00000000<>(SB), RODATA|NOPTR, $4
+
+DATA elementffffffff<>+0(SB)/4, $0xffffffff
+GLOBL elementffffffff<>(SB), RODATA|NOPTR, $4
 
 DATA element3c23d70a<>+0(SB)/4, $0x3c23d70a
 GLOBL element3c23d70a<>(SB), RODATA|NOPTR, $4
@@ -3044,15 +4973,6 @@ GLOBL elementc17e6666<>(SB), RODATA|NOPTR, $4
 DATA element3d800000<>+0(SB)/4, $0x3d800000
 GLOBL element3d800000<>(SB), RODATA|NOPTR, $4
 
-DATA element7feb352d<>+0(SB)/4, $0x7feb352d
-GLOBL element7feb352d<>(SB), RODATA|NOPTR, $4
-
-DATA element846ca68b<>+0(SB)/4, $0x846ca68b
-GLOBL element846ca68b<>(SB), RODATA|NOPTR, $4
-
-DATA elemente3779b10<>+0(SB)/4, $0xe3779b10
-GLOBL elemente3779b10<>(SB), RODATA|NOPTR, $4
-
 DATA element00010000<>+0(SB)/4, $0x00010000
 GLOBL element00010000<>(SB), RODATA|NOPTR, $4
 
@@ -3065,6 +4985,15 @@ GLOBL element00008000<>(SB), RODATA|NOPTR, $4
 DATA element00400000<>+0(SB)/4, $0x00400000
 GLOBL element00400000<>(SB), RODATA|NOPTR, $4
 
+DATA element7feb352d<>+0(SB)/4, $0x7feb352d
+GLOBL element7feb352d<>(SB), RODATA|NOPTR, $4
+
+DATA element846ca68b<>+0(SB)/4, $0x846ca68b
+GLOBL element846ca68b<>(SB), RODATA|NOPTR, $4
+
+DATA elemente3779b10<>+0(SB)/4, $0xe3779b10
+GLOBL elemente3779b10<>(SB), RODATA|NOPTR, $4
+
 DATA elementf1bbcd88<>+0(SB)/4, $0xf1bbcd88
 GLOBL elementf1bbcd88<>(SB), RODATA|NOPTR, $4
 
@@ -3073,7 +5002,7 @@ GLOBL element00000001<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·actGradAVX512(SB), $80-9
+TEXT ·actGradAVX512(SB), $16-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -3092,24 +5021,24 @@ TEXT ·actGradAVX512(SB), $80-9
 	MOVL      112(AX), R9
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip206
+	JZ        skip296
 	MOVQ      CX, R8
 
-skip206:
+skip296:
 	MOVQ 72(AX), R10
 
-rows207:
+rows297:
 	CMPB  128(AX), $0x00
-	JEQ   skip208
+	JEQ   skip298
 	CMPQ  136(AX), $0x00
-	JNE   given209
+	JNE   given299
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id211
+	JZ    id301
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id211:
+id301:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -3133,21 +5062,21 @@ id211:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided210
+	JMP          decided300
 
-given209:
+given299:
 	ADDQ 144(AX), R8
 
-decided210:
-skip208:
+decided300:
+skip298:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols213
+	JGT  cols303
 
-cols212:
+cols302:
 	CMPB       40(AX), $0x00
-	JNE        half214
+	JNE        half304
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -3156,9 +5085,9 @@ cols212:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both215
+	JMP        both305
 
-half214:
+half304:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -3166,11 +5095,11 @@ half214:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both215:
+both305:
 	CMPB       152(AX), $0x00
-	JEQ        skip216
+	JEQ        skip306
 	CMPB       64(AX), $0x00
-	JNE        half217
+	JNE        half307
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -3179,9 +5108,9 @@ both215:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both218
+	JMP        both308
 
-half217:
+half307:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -3189,10 +5118,10 @@ half217:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both218:
+both308:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act219
+	JNE          act309
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -3202,9 +5131,9 @@ both218:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act219:
+act309:
 	CMPB         152(AX), $0x03
-	JNE          act220
+	JNE          act310
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -3219,16 +5148,16 @@ act219:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act220:
+act310:
 	CMPB         152(AX), $0x02
-	JNE          act221
+	JNE          act311
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip222
+	JEQ          skip312
 	VBROADCASTSS 124(AX), Z13
 
-skip222:
+skip312:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -3242,22 +5171,22 @@ skip222:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act221:
-skip216:
+act311:
+skip306:
 	CMPB         128(AX), $0x00
-	JEQ          skip223
+	JEQ          skip313
 	CMPB         152(AX), $0x01
-	JNE          draws224
+	JNE          draws314
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn225
+	JMP          drawn315
 
-draws224:
+draws314:
 	CMPQ         136(AX), $0x00
-	JNE          given226
+	JNE          given316
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -3285,9 +5214,9 @@ draws224:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
-	JMP          decided227
+	JMP          decided317
 
-given226:
+given316:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -3302,31 +5231,31 @@ given226:
 	KMOVW        6(R11), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided227:
-drawn225:
-skip223:
+decided317:
+drawn315:
+skip313:
 	CMPB     16(AX), $0x00
-	JNE      half228
+	JNE      half318
 	CMPB     17(AX), $0x00
-	JEQ      near230
+	JEQ      near320
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed231
+	JMP      placed321
 
-near230:
+near320:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed231:
-	JMP both229
+placed321:
+	JMP both319
 
-half228:
+half318:
 	CMPB native+8(FP), $0x00
-	JEQ  ours232
+	JEQ  ours322
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -3335,9 +5264,9 @@ half228:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both233
+	JMP  both323
 
-ours232:
+ours322:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -3366,22 +5295,22 @@ ours232:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both233:
+both323:
 	CMPB     17(AX), $0x00
-	JEQ      near234
+	JEQ      near324
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed235
+	JMP      placed325
 
-near234:
+near324:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed235:
-both229:
+placed325:
+both319:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip236
+	JZ      skip326
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -3391,59 +5320,59 @@ both229:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip236:
+skip326:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols212
+	JLE  cols302
 
-cols213:
+cols303:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols238
+	JGT  cols328
 
-cols237:
+cols327:
 	CMPB       40(AX), $0x00
-	JNE        half239
+	JNE        half329
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both240
+	JMP        both330
 
-half239:
+half329:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both240:
+both330:
 	CMPB       152(AX), $0x00
-	JEQ        skip241
+	JEQ        skip331
 	CMPB       64(AX), $0x00
-	JNE        half242
+	JNE        half332
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both243
+	JMP        both333
 
-half242:
+half332:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both243:
+both333:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act244
+	JNE          act334
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act244:
+act334:
 	CMPB         152(AX), $0x03
-	JNE          act245
+	JNE          act335
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -3452,16 +5381,16 @@ act244:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act245:
+act335:
 	CMPB         152(AX), $0x02
-	JNE          act246
+	JNE          act336
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip247
+	JEQ          skip337
 	VBROADCASTSS 124(AX), Z9
 
-skip247:
+skip337:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -3469,20 +5398,20 @@ skip247:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act246:
-skip241:
+act336:
+skip331:
 	CMPB         128(AX), $0x00
-	JEQ          skip248
+	JEQ          skip338
 	CMPB         152(AX), $0x01
-	JNE          draws249
+	JNE          draws339
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn250
+	JMP          drawn340
 
-draws249:
+draws339:
 	CMPQ         136(AX), $0x00
-	JNE          given251
+	JNE          given341
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -3499,9 +5428,9 @@ draws249:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided252
+	JMP          decided342
 
-given251:
+given341:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -3512,34 +5441,34 @@ given251:
 	KMOVW        2(R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided252:
-drawn250:
-skip248:
+decided342:
+drawn340:
+skip338:
 	CMPB     16(AX), $0x00
-	JNE      half253
+	JNE      half343
 	CMPB     17(AX), $0x00
-	JEQ      near255
+	JEQ      near345
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed256
+	JMP      placed346
 
-near255:
+near345:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed256:
-	JMP both254
+placed346:
+	JMP both344
 
-half253:
+half343:
 	CMPB native+8(FP), $0x00
-	JEQ  ours257
+	JEQ  ours347
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both258
+	JMP  both348
 
-ours257:
+ours347:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -3557,104 +5486,104 @@ ours257:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both258:
+both348:
 	CMPB     17(AX), $0x00
-	JEQ      near259
+	JEQ      near349
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed260
+	JMP      placed350
 
-near259:
+near349:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed260:
-both254:
+placed350:
+both344:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip261
+	JZ      skip351
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip261:
+skip351:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols237
+	JLE  cols327
 
-cols238:
+cols328:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols263
+	JGT  cols353
 
-cols262:
+cols352:
 	CMPB       40(AX), $0x00
-	JNE        half264
+	JNE        half354
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both265
+	JMP        both355
 
-half264:
+half354:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both265:
+both355:
 	CMPB       152(AX), $0x00
-	JEQ        skip266
+	JEQ        skip356
 	CMPB       64(AX), $0x00
-	JNE        half267
+	JNE        half357
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both268
+	JMP        both358
 
-half267:
+half357:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both268:
+both358:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act269
+	JNE          act359
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act269:
+act359:
 	CMPB         152(AX), $0x03
-	JNE          act270
+	JNE          act360
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act270:
+act360:
 	CMPB         152(AX), $0x02
-	JNE          act271
+	JNE          act361
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip272
+	JEQ          skip362
 	VBROADCASTSS 124(AX), Z7
 
-skip272:
+skip362:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act271:
-skip266:
+act361:
+skip356:
 	CMPB         128(AX), $0x00
-	JEQ          skip273
+	JEQ          skip363
 	CMPB         152(AX), $0x01
-	JNE          draws274
+	JNE          draws364
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn275
+	JMP          drawn365
 
-draws274:
+draws364:
 	CMPQ         136(AX), $0x00
-	JNE          given276
+	JNE          given366
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -3669,9 +5598,9 @@ draws274:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided277
+	JMP          decided367
 
-given276:
+given366:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -3680,32 +5609,32 @@ given276:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided277:
-drawn275:
-skip273:
+decided367:
+drawn365:
+skip363:
 	CMPB     16(AX), $0x00
-	JNE      half278
+	JNE      half368
 	CMPB     17(AX), $0x00
-	JEQ      near280
+	JEQ      near370
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed281
+	JMP      placed371
 
-near280:
+near370:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed281:
-	JMP both279
+placed371:
+	JMP both369
 
-half278:
+half368:
 	CMPB native+8(FP), $0x00
-	JEQ  ours282
+	JEQ  ours372
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both283
+	JMP  both373
 
-ours282:
+ours372:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -3718,92 +5647,92 @@ ours282:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both283:
+both373:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both279:
+both369:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip284
+	JZ      skip374
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip284:
+skip374:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols262
+	JLE  cols352
 
-cols263:
+cols353:
 	CMPQ       CX, DX
-	JGE        row285
+	JGE        row375
 	CMPB       40(AX), $0x00
-	JNE        half286
+	JNE        half376
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both287
+	JMP        both377
 
-half286:
+half376:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both287:
+both377:
 	CMPB       152(AX), $0x00
-	JEQ        skip288
+	JEQ        skip378
 	CMPB       64(AX), $0x00
-	JNE        half289
+	JNE        half379
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both290
+	JMP        both380
 
-half289:
+half379:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both290:
+both380:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act291
+	JNE          act381
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act291:
+act381:
 	CMPB         152(AX), $0x03
-	JNE          act292
+	JNE          act382
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act292:
+act382:
 	CMPB         152(AX), $0x02
-	JNE          act293
+	JNE          act383
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip294
+	JEQ          skip384
 	VBROADCASTSS 124(AX), Z7
 
-skip294:
+skip384:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act293:
-skip288:
+act383:
+skip378:
 	CMPB         128(AX), $0x00
-	JEQ          skip295
+	JEQ          skip385
 	CMPB         152(AX), $0x01
-	JNE          draws296
+	JNE          draws386
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn297
+	JMP          drawn387
 
-draws296:
+draws386:
 	CMPQ         136(AX), $0x00
-	JNE          given298
+	JNE          given388
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -3818,9 +5747,9 @@ draws296:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided299
+	JMP          decided389
 
-given298:
+given388:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -3829,24 +5758,24 @@ given298:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided299:
-drawn297:
-skip295:
+decided389:
+drawn387:
+skip385:
 	CMPB    16(AX), $0x00
-	JNE     half300
+	JNE     half390
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both301
+	JMP     both391
 
-half300:
+half390:
 	CMPB native+8(FP), $0x00
-	JEQ  ours302
+	JEQ  ours392
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both303
+	JMP  both393
 
-ours302:
+ours392:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -3859,30 +5788,30 @@ ours302:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both303:
+both393:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both301:
+both391:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip304
+	JZ      skip394
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip304:
-row285:
+skip394:
+row375:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows207
+	JNZ  rows297
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func normGradAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·normGradAVX512(SB), $80-9
+TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -3903,41 +5832,41 @@ TEXT ·normGradAVX512(SB), $80-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows305:
+rows395:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols307
+	JGT  cols397
 
-cols306:
+cols396:
 	CMPB       40(AX), $0x00
-	JNE        half308
+	JNE        half398
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both309
+	JMP        both399
 
-half308:
+half398:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both309:
+both399:
 	CMPB       64(AX), $0x00
-	JNE        half310
+	JNE        half400
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both311
+	JMP        both401
 
-half310:
+half400:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both311:
+both401:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -3953,30 +5882,30 @@ both311:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half312
+	JNE          half402
 	CMPB         17(AX), $0x00
-	JEQ          near314
+	JEQ          near404
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed315
+	JMP          placed405
 
-near314:
+near404:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed315:
-	JMP both313
+placed405:
+	JMP both403
 
-half312:
+half402:
 	CMPB native+8(FP), $0x00
-	JEQ  ours316
+	JEQ  ours406
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both317
+	JMP  both407
 
-ours316:
+ours406:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -3994,52 +5923,52 @@ ours316:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both317:
+both407:
 	CMPB     17(AX), $0x00
-	JEQ      near318
+	JEQ      near408
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed319
+	JMP      placed409
 
-near318:
+near408:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed319:
-both313:
+placed409:
+both403:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols306
+	JLE  cols396
 
-cols307:
+cols397:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols321
+	JGT  cols411
 
-cols320:
+cols410:
 	CMPB       40(AX), $0x00
-	JNE        half322
+	JNE        half412
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both323
+	JMP        both413
 
-half322:
+half412:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both323:
+both413:
 	CMPB       64(AX), $0x00
-	JNE        half324
+	JNE        half414
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both325
+	JMP        both415
 
-half324:
+half414:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both325:
+both415:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -4048,28 +5977,28 @@ both325:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half326
+	JNE          half416
 	CMPB         17(AX), $0x00
-	JEQ          near328
+	JEQ          near418
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed329
+	JMP          placed419
 
-near328:
+near418:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed329:
-	JMP both327
+placed419:
+	JMP both417
 
-half326:
+half416:
 	CMPB native+8(FP), $0x00
-	JEQ  ours330
+	JEQ  ours420
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both331
+	JMP  both421
 
-ours330:
+ours420:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -4082,42 +6011,42 @@ ours330:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both331:
+both421:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both327:
+both417:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols320
+	JLE  cols410
 
-cols321:
+cols411:
 	CMPQ       CX, DX
-	JGE        row332
+	JGE        row422
 	CMPB       40(AX), $0x00
-	JNE        half333
+	JNE        half423
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both334
+	JMP        both424
 
-half333:
+half423:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both334:
+both424:
 	CMPB       64(AX), $0x00
-	JNE        half335
+	JNE        half425
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both336
+	JMP        both426
 
-half335:
+half425:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both336:
+both426:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -4126,20 +6055,20 @@ both336:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half337
+	JNE          half427
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both338
+	JMP          both428
 
-half337:
+half427:
 	CMPB native+8(FP), $0x00
-	JEQ  ours339
+	JEQ  ours429
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both340
+	JMP  both430
 
-ours339:
+ours429:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -4152,34 +6081,2100 @@ ours339:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both340:
+both430:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both338:
-row332:
+both428:
+row422:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows305
+	JNZ  rows395
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func layerGradAVX512(a *byte, native bool)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·layerGradAVX512(SB), $80-9
-	MOVQ       a+0(FP), AX
-	VMOVDQU32  elementToUpper<>+0(SB), Z0
-	VMOVDQU32  elementToUpper<>+64(SB), Z1
-	MOVL       $0xaaaaaaaa, CX
-	KMOVD      CX, K1
-	MOVQ       80(AX), DX
-	MOVQ       DX, CX
-	ANDQ       $0x0f, CX
-	MOVQ       $0x0000ffff, BX
-	BZHIQ      CX, BX, BX
-	KMOVW      BX, K2
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·layerGradAVX512(SB), $18536-9
+	MOVQ         a+0(FP), AX
+	VMOVDQU32    elementToUpper<>+0(SB), Z0
+	VMOVDQU32    elementToUpper<>+64(SB), Z1
+	MOVL         $0xaaaaaaaa, CX
+	KMOVD        CX, K1
+	MOVQ         80(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K2
+	CMPQ         DX, $0x10
+	JGT          longer432
+	VMOVSS       element3f800000<>+0(SB), X0
+	VPXOR        X1, X1, X1
+	VCVTSI2SSQ   DX, X1, X1
+	VDIVSS       X1, X0, X0
+	VBROADCASTSS X0, Z0
+	VBROADCASTSS elementffff0000<>+0(SB), Z1
+	XORQ         CX, CX
+	LEAQ         40(SP), BX
+	ADDQ         $0x3f, BX
+	ANDQ         $-64, BX
+	XORQ         SI, SI
+	XORQ         DI, DI
+
+far433:
+	INCQ         DI
+	ADDQ         DX, SI
+	ADDQ         DX, SI
+	CMPQ         SI, $0x00000c00
+	JLT          far433
+	MOVQ         DI, 32(SP)
+	VBROADCASTSS element3f800000<>+0(SB), Z2
+	VBROADCASTSS element3f800000<>+0(SB), Z3
+	VBROADCASTSS element3f800000<>+0(SB), Z4
+	VBROADCASTSS element3f800000<>+0(SB), Z5
+	MOVQ         104(AX), SI
+	TESTQ        SI, SI
+	JZ           skip434
+	MOVQ         $-1, DI
+	BZHIQ        DX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS      (SI), K1, Z2
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      64(SI), K1, Z3
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      128(SI), K1, Z4
+	SHRQ         $0x10, DI
+	KMOVW        DI, K1
+	VMOVUPS      192(SI), K1, Z5
+	SHRQ         $0x10, DI
+
+skip434:
+	VMOVUPS      Z2, 17768(SP)
+	VMOVUPS      Z3, 17832(SP)
+	VMOVUPS      Z4, 17896(SP)
+	VMOVUPS      Z5, 17960(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VMOVUPS      Z2, 10496(BX)
+	VMOVUPS      Z2, 10560(BX)
+	VMOVUPS      Z2, 10624(BX)
+	VMOVUPS      Z2, 10688(BX)
+	VMOVUPS      Z2, 10752(BX)
+	VMOVUPS      Z2, 10816(BX)
+	VMOVUPS      Z2, 10880(BX)
+	VMOVUPS      Z2, 10944(BX)
+	VMOVUPS      Z2, 11008(BX)
+	VMOVUPS      Z2, 11072(BX)
+	VMOVUPS      Z2, 11136(BX)
+	VMOVUPS      Z2, 11200(BX)
+	VMOVUPS      Z2, 11264(BX)
+	VMOVUPS      Z2, 11328(BX)
+	VMOVUPS      Z2, 11392(BX)
+	VMOVUPS      Z2, 11456(BX)
+	VMOVUPS      Z2, 11520(BX)
+	VMOVUPS      Z2, 11584(BX)
+	VMOVUPS      Z2, 11648(BX)
+	VMOVUPS      Z2, 11712(BX)
+	VMOVUPS      Z2, 11776(BX)
+	VMOVUPS      Z2, 11840(BX)
+	VMOVUPS      Z2, 11904(BX)
+	VMOVUPS      Z2, 11968(BX)
+	VMOVUPS      Z2, 12032(BX)
+	VMOVUPS      Z2, 12096(BX)
+	VMOVUPS      Z2, 12160(BX)
+	VMOVUPS      Z2, 12224(BX)
+	VMOVUPS      Z2, 12288(BX)
+	VMOVUPS      Z2, 12352(BX)
+	VMOVUPS      Z2, 12416(BX)
+	VMOVUPS      Z2, 12480(BX)
+	VMOVUPS      Z2, 12544(BX)
+	VMOVUPS      Z2, 12608(BX)
+	VMOVUPS      Z2, 12672(BX)
+	VMOVUPS      Z2, 12736(BX)
+	VMOVUPS      Z2, 12800(BX)
+	VMOVUPS      Z2, 12864(BX)
+	VMOVUPS      Z2, 12928(BX)
+	VMOVUPS      Z2, 12992(BX)
+	VMOVUPS      Z2, 13056(BX)
+	VMOVUPS      Z2, 13120(BX)
+	VMOVUPS      Z2, 13184(BX)
+	VMOVUPS      Z2, 13248(BX)
+	VMOVUPS      Z2, 13312(BX)
+	VMOVUPS      Z2, 13376(BX)
+	VMOVUPS      Z2, 13440(BX)
+	VMOVUPS      Z2, 13504(BX)
+	VMOVUPS      Z2, 13568(BX)
+	VMOVUPS      Z2, 13632(BX)
+	VMOVUPS      Z2, 13696(BX)
+	VMOVUPS      Z2, 13760(BX)
+	VMOVUPS      Z2, 13824(BX)
+	VMOVUPS      Z2, 13888(BX)
+	VMOVUPS      Z2, 13952(BX)
+	VMOVUPS      Z2, 14016(BX)
+	VMOVUPS      Z2, 14080(BX)
+	VMOVUPS      Z2, 14144(BX)
+	VMOVUPS      Z2, 14208(BX)
+	VMOVUPS      Z2, 14272(BX)
+	VMOVUPS      Z2, 14336(BX)
+	VMOVUPS      Z2, 14400(BX)
+	VMOVUPS      Z2, 14464(BX)
+	VMOVUPS      Z2, 14528(BX)
+	VMOVUPS      Z2, 14592(BX)
+	VMOVUPS      Z2, 14656(BX)
+	VMOVUPS      Z2, 14720(BX)
+	VMOVUPS      Z2, 14784(BX)
+	VMOVUPS      Z2, 14848(BX)
+	VMOVUPS      Z2, 14912(BX)
+	VMOVUPS      Z2, 14976(BX)
+	VMOVUPS      Z2, 15040(BX)
+	VMOVUPS      Z2, 15104(BX)
+	VMOVUPS      Z2, 15168(BX)
+	VMOVUPS      Z2, 15232(BX)
+	VMOVUPS      Z2, 15296(BX)
+	VMOVUPS      Z2, 15360(BX)
+	VMOVUPS      Z2, 15424(BX)
+	VMOVUPS      Z2, 15488(BX)
+	VMOVUPS      Z2, 15552(BX)
+	VMOVUPS      Z2, 15616(BX)
+	VMOVUPS      Z2, 15680(BX)
+	VMOVUPS      Z2, 15744(BX)
+	VMOVUPS      Z2, 15808(BX)
+	VMOVUPS      Z2, 15872(BX)
+	VMOVUPS      Z2, 15936(BX)
+	VMOVUPS      Z2, 16000(BX)
+	VMOVUPS      Z2, 16064(BX)
+	VMOVUPS      Z2, 16128(BX)
+	VMOVUPS      Z2, 16192(BX)
+	VMOVUPS      Z2, 16256(BX)
+	VMOVUPS      Z2, 16320(BX)
+	VMOVUPS      Z2, 16384(BX)
+	VMOVUPS      Z2, 16448(BX)
+	VMOVUPS      Z2, 16512(BX)
+	VMOVUPS      Z2, 16576(BX)
+	VMOVUPS      Z2, 16640(BX)
+	VMOVUPS      Z2, 16704(BX)
+	VMOVUPS      Z2, 16768(BX)
+	VMOVUPS      Z2, 16832(BX)
+	VMOVUPS      Z2, 16896(BX)
+	VMOVUPS      Z2, 16960(BX)
+	VMOVUPS      Z2, 17024(BX)
+	VMOVUPS      Z2, 17088(BX)
+	VMOVUPS      Z2, 17152(BX)
+	VMOVUPS      Z2, 17216(BX)
+	VMOVUPS      Z2, 17280(BX)
+	VMOVUPS      Z2, 17344(BX)
+	VMOVUPS      Z2, 17408(BX)
+	VMOVUPS      Z2, 17472(BX)
+	VMOVUPS      Z2, 17536(BX)
+	VMOVUPS      Z2, 17600(BX)
+
+sixteen435:
+	MOVQ         16(SP), SI
+	MOVQ         SI, 24(SP)
+	MOVQ         72(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000010, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	MOVQ         SI, 16(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	MOVQ         CX, SI
+	MOVQ         32(AX), DI
+	IMULQ        32(AX), SI
+	ADDQ         24(AX), SI
+	MOVQ         72(AX), R8
+	MOVQ         DX, R9
+	ADDQ         R9, R9
+	CMPB         40(AX), $0x00
+	JNE          half439
+	ADDQ         R9, R9
+	JMP          both440
+
+half439:
+both440:
+	DECQ          R8
+	IMULQ         32(AX), R8
+	ADDQ          24(AX), R8
+	ADDQ          R9, R8
+	ADDQ          $0x0f, R9
+	ANDQ          $-16, R9
+	ADDQ          SI, R9
+	LEAQ          (R9)(DI*8), R9
+	LEAQ          (R9)(DI*4), R9
+	LEAQ          (R9)(DI*2), R9
+	LEAQ          (R9)(DI*1), R9
+	CMPQ          R9, R8
+	JLE           have436
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z3
+	VPADDD        elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD  72(AX), Z4
+	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD       Z4, Z3, Z3
+	VPBROADCASTQ  32(AX), Z4
+	VPBROADCASTQ  24(AX), Z5
+	VEXTRACTI64X4 $0x00, Z3, Y6
+	VPMOVZXDQ     Y6, Z6
+	VPMULUDQ      Z4, Z6, Z6
+	VPADDQ        Z5, Z6, Z6
+	VMOVDQU64     Z6, 18024(SP)
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VPMULUDQ      Z4, Z3, Z3
+	VPADDQ        Z5, Z3, Z3
+	VMOVDQU64     Z3, 18088(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half441
+	ADDQ          R8, R8
+	JMP           both442
+
+half441:
+both442:
+	XORQ SI, SI
+	CMPB 40(AX), $0x00
+	JNE  half443
+
+piece445:
+	CMPQ            R8, $0x10
+	JLT             short446
+	MOVQ            18024(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            18032(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            18040(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            18048(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z6
+	MOVQ            18056(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            18064(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            18072(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            18080(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
+	MOVQ            18088(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            18096(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            18104(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            18112(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
+	MOVQ            18120(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            18128(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            18136(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	MOVQ            18144(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VMOVUPS         Z6, (DI)
+	VMOVUPS         Z3, 64(DI)
+	VMOVUPS         Z7, 128(DI)
+	VMOVUPS         Z4, 192(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000100, DI
+	SUBQ            $0x10, R8
+	JMP             piece445
+
+short446:
+	TESTQ        R8, R8
+	JZ           pieces447
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         18024(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         18032(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         18040(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         18048(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         18056(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z3, Z3
+	MOVQ         18064(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z4, Z4
+	MOVQ         18072(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z5, Z5
+	MOVQ         18080(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z6, Z6
+	MOVQ         18088(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z3, Z3
+	MOVQ         18096(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z4, Z4
+	MOVQ         18104(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z5, Z5
+	MOVQ         18112(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z6, Z6
+	MOVQ         18120(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z3, Z3
+	MOVQ         18128(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z4, Z4
+	MOVQ         18136(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         18144(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z6, Z6
+	VUNPCKLPS    Z4, Z3, Z7
+	VUNPCKHPS    Z4, Z3, Z4
+	VUNPCKLPS    Z6, Z5, Z3
+	VUNPCKHPS    Z6, Z5, Z5
+	VUNPCKLPD    Z3, Z7, Z6
+	VUNPCKHPD    Z3, Z7, Z3
+	VUNPCKLPD    Z5, Z4, Z7
+	VUNPCKHPD    Z5, Z4, Z4
+	VMOVUPS      Z6, (DI)
+	VMOVUPS      Z3, 64(DI)
+	VMOVUPS      Z7, 128(DI)
+	VMOVUPS      Z4, 192(DI)
+
+pieces447:
+	JMP both444
+
+half443:
+piece448:
+	CMPQ            R8, $0x10
+	JLT             short449
+	MOVQ            18024(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            18032(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            18040(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            18048(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z6
+	MOVQ            18056(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            18064(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            18072(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            18080(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
+	MOVQ            18088(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            18096(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            18104(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            18112(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
+	MOVQ            18120(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            18128(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            18136(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	MOVQ            18144(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VPSLLD          $0x10, Z6, Z5
+	VPANDD          Z1, Z6, Z6
+	VPSLLD          $0x10, Z3, Z8
+	VPANDD          Z1, Z3, Z3
+	VPSLLD          $0x10, Z7, Z9
+	VPANDD          Z1, Z7, Z7
+	VPSLLD          $0x10, Z4, Z10
+	VPANDD          Z1, Z4, Z4
+	VMOVUPS         Z5, (DI)
+	VMOVUPS         Z6, 64(DI)
+	VMOVUPS         Z8, 128(DI)
+	VMOVUPS         Z3, 192(DI)
+	VMOVUPS         Z9, 256(DI)
+	VMOVUPS         Z7, 320(DI)
+	VMOVUPS         Z10, 384(DI)
+	VMOVUPS         Z4, 448(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000200, DI
+	SUBQ            $0x10, R8
+	JMP             piece448
+
+short449:
+	TESTQ        R8, R8
+	JZ           pieces450
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         18024(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         18032(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         18040(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         18048(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         18056(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z3, Z3
+	MOVQ         18064(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z4, Z4
+	MOVQ         18072(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z5, Z5
+	MOVQ         18080(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z6, Z6
+	MOVQ         18088(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z3, Z3
+	MOVQ         18096(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z4, Z4
+	MOVQ         18104(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z5, Z5
+	MOVQ         18112(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z6, Z6
+	MOVQ         18120(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z3, Z3
+	MOVQ         18128(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z4, Z4
+	MOVQ         18136(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         18144(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z6, Z6
+	VUNPCKLPS    Z4, Z3, Z7
+	VUNPCKHPS    Z4, Z3, Z4
+	VUNPCKLPS    Z6, Z5, Z3
+	VUNPCKHPS    Z6, Z5, Z5
+	VUNPCKLPD    Z3, Z7, Z6
+	VUNPCKHPD    Z3, Z7, Z3
+	VUNPCKLPD    Z5, Z4, Z7
+	VUNPCKHPD    Z5, Z4, Z4
+	VPSLLD       $0x10, Z6, Z5
+	VPANDD       Z1, Z6, Z6
+	VPSLLD       $0x10, Z3, Z8
+	VPANDD       Z1, Z3, Z3
+	VPSLLD       $0x10, Z7, Z9
+	VPANDD       Z1, Z7, Z7
+	VPSLLD       $0x10, Z4, Z10
+	VPANDD       Z1, Z4, Z4
+	VMOVUPS      Z5, (DI)
+	VMOVUPS      Z6, 64(DI)
+	VMOVUPS      Z8, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	VMOVUPS      Z9, 256(DI)
+	VMOVUPS      Z7, 320(DI)
+	VMOVUPS      Z10, 384(DI)
+	VMOVUPS      Z4, 448(DI)
+
+pieces450:
+both444:
+	JMP read438
+
+have436:
+	LEAQ (DI)(DI*2), R8
+	LEAQ (SI)(DI*4), R9
+	LEAQ (R9)(DI*4), R10
+	LEAQ (R10)(DI*4), R11
+	MOVQ BX, R12
+	MOVQ DX, R13
+	ADDQ R13, R13
+	CMPB 40(AX), $0x00
+	JNE  half451
+	ADDQ R13, R13
+	JMP  both452
+
+half451:
+both452:
+	CMPB 40(AX), $0x00
+	JNE  half453
+
+piece455:
+	VBROADCASTF32X4 (SI), Z3
+	VINSERTF32X4    $0x01, (R9), Z3, Z3
+	VINSERTF32X4    $0x02, (R10), Z3, Z3
+	VINSERTF32X4    $0x03, (R11), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 (SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 (SI)(R8*1), Z6
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VMOVUPS         Z6, (R12)
+	VMOVUPS         Z3, 64(R12)
+	VMOVUPS         Z7, 128(R12)
+	VMOVUPS         Z4, 192(R12)
+	ADDQ            $0x00000100, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece455
+	JMP             both454
+
+half453:
+piece456:
+	VBROADCASTF32X4 (SI), Z3
+	VINSERTF32X4    $0x01, (R9), Z3, Z3
+	VINSERTF32X4    $0x02, (R10), Z3, Z3
+	VINSERTF32X4    $0x03, (R11), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 (SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 (SI)(R8*1), Z6
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VPSLLD          $0x10, Z6, Z5
+	VPANDD          Z1, Z6, Z6
+	VPSLLD          $0x10, Z3, Z8
+	VPANDD          Z1, Z3, Z3
+	VPSLLD          $0x10, Z7, Z9
+	VPANDD          Z1, Z7, Z7
+	VPSLLD          $0x10, Z4, Z10
+	VPANDD          Z1, Z4, Z4
+	VMOVUPS         Z5, (R12)
+	VMOVUPS         Z6, 64(R12)
+	VMOVUPS         Z8, 128(R12)
+	VMOVUPS         Z3, 192(R12)
+	VMOVUPS         Z9, 256(R12)
+	VMOVUPS         Z7, 320(R12)
+	VMOVUPS         Z10, 384(R12)
+	VMOVUPS         Z4, 448(R12)
+	ADDQ            $0x00000200, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece456
+
+both454:
+read438:
+	MOVQ         DX, SI
+	SHLQ         $0x06, SI
+	ADDQ         BX, SI
+	VMOVUPS      Z2, (SI)
+	VMOVUPS      Z2, 64(SI)
+	VMOVUPS      Z2, 128(SI)
+	VMOVUPS      Z2, 192(SI)
+	VMOVUPS      Z2, 256(SI)
+	VMOVUPS      Z2, 320(SI)
+	VMOVUPS      Z2, 384(SI)
+	LEAQ         6912(BX), SI
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	MOVQ         CX, DI
+	MOVQ         56(AX), R8
+	IMULQ        56(AX), DI
+	ADDQ         48(AX), DI
+	MOVQ         72(AX), R9
+	MOVQ         DX, R10
+	ADDQ         R10, R10
+	CMPB         64(AX), $0x00
+	JNE          half460
+	ADDQ         R10, R10
+	JMP          both461
+
+half460:
+both461:
+	DECQ          R9
+	IMULQ         56(AX), R9
+	ADDQ          48(AX), R9
+	ADDQ          R10, R9
+	ADDQ          $0x0f, R10
+	ANDQ          $-16, R10
+	ADDQ          DI, R10
+	LEAQ          (R10)(R8*8), R10
+	LEAQ          (R10)(R8*4), R10
+	LEAQ          (R10)(R8*2), R10
+	LEAQ          (R10)(R8*1), R10
+	CMPQ          R10, R9
+	JLE           have457
+	LEAQ          (CX), DI
+	VPBROADCASTD  DI, Z3
+	VPADDD        elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD  72(AX), Z4
+	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD       Z4, Z3, Z3
+	VPBROADCASTQ  56(AX), Z4
+	VPBROADCASTQ  48(AX), Z5
+	VEXTRACTI64X4 $0x00, Z3, Y6
+	VPMOVZXDQ     Y6, Z6
+	VPMULUDQ      Z4, Z6, Z6
+	VPADDQ        Z5, Z6, Z6
+	VMOVDQU64     Z6, 18152(SP)
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VPMULUDQ      Z4, Z3, Z3
+	VPADDQ        Z5, Z3, Z3
+	VMOVDQU64     Z3, 18216(SP)
+	MOVQ          SI, R8
+	MOVQ          DX, R9
+	ADDQ          R9, R9
+	CMPB          64(AX), $0x00
+	JNE           half462
+	ADDQ          R9, R9
+	JMP           both463
+
+half462:
+both463:
+	XORQ DI, DI
+	CMPB 64(AX), $0x00
+	JNE  half464
+
+piece466:
+	CMPQ            R9, $0x10
+	JLT             short467
+	MOVQ            18152(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z3
+	MOVQ            18160(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z4
+	MOVQ            18168(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z5
+	MOVQ            18176(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z6
+	MOVQ            18184(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z3, Z3
+	MOVQ            18192(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z4, Z4
+	MOVQ            18200(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z5, Z5
+	MOVQ            18208(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z6, Z6
+	MOVQ            18216(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
+	MOVQ            18224(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
+	MOVQ            18232(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z5, Z5
+	MOVQ            18240(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
+	MOVQ            18248(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z3, Z3
+	MOVQ            18256(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z4, Z4
+	MOVQ            18264(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z5, Z5
+	MOVQ            18272(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VMOVUPS         Z6, (R8)
+	VMOVUPS         Z3, 64(R8)
+	VMOVUPS         Z7, 128(R8)
+	VMOVUPS         Z4, 192(R8)
+	ADDQ            $0x10, DI
+	ADDQ            $0x00000100, R8
+	SUBQ            $0x10, R9
+	JMP             piece466
+
+short467:
+	TESTQ        R9, R9
+	JZ           pieces468
+	SHRQ         $0x01, R9
+	MOVQ         $0xffffffff, R10
+	BZHIQ        R9, R10, R10
+	KMOVD        R10, K1
+	MOVQ         18152(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R9)(DI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         18160(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R9)(DI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         18168(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R9)(DI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         18176(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         18184(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z3, Z3
+	MOVQ         18192(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z4, Z4
+	MOVQ         18200(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z5, Z5
+	MOVQ         18208(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z6, Z6
+	MOVQ         18216(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z3, Z3
+	MOVQ         18224(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z4, Z4
+	MOVQ         18232(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z5, Z5
+	MOVQ         18240(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z6, Z6
+	MOVQ         18248(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z3, Z3
+	MOVQ         18256(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z4, Z4
+	MOVQ         18264(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         18272(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z6, Z6
+	VUNPCKLPS    Z4, Z3, Z7
+	VUNPCKHPS    Z4, Z3, Z4
+	VUNPCKLPS    Z6, Z5, Z3
+	VUNPCKHPS    Z6, Z5, Z5
+	VUNPCKLPD    Z3, Z7, Z6
+	VUNPCKHPD    Z3, Z7, Z3
+	VUNPCKLPD    Z5, Z4, Z7
+	VUNPCKHPD    Z5, Z4, Z4
+	VMOVUPS      Z6, (R8)
+	VMOVUPS      Z3, 64(R8)
+	VMOVUPS      Z7, 128(R8)
+	VMOVUPS      Z4, 192(R8)
+
+pieces468:
+	JMP both465
+
+half464:
+piece469:
+	CMPQ            R9, $0x10
+	JLT             short470
+	MOVQ            18152(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z3
+	MOVQ            18160(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z4
+	MOVQ            18168(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z5
+	MOVQ            18176(SP), R10
+	VBROADCASTF32X4 (R10)(DI*1), Z6
+	MOVQ            18184(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z3, Z3
+	MOVQ            18192(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z4, Z4
+	MOVQ            18200(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z5, Z5
+	MOVQ            18208(SP), R10
+	VINSERTF32X4    $0x01, (R10)(DI*1), Z6, Z6
+	MOVQ            18216(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
+	MOVQ            18224(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
+	MOVQ            18232(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z5, Z5
+	MOVQ            18240(SP), R10
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
+	MOVQ            18248(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z3, Z3
+	MOVQ            18256(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z4, Z4
+	MOVQ            18264(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z5, Z5
+	MOVQ            18272(SP), R10
+	VINSERTF32X4    $0x03, (R10)(DI*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VPSLLD          $0x10, Z6, Z5
+	VPANDD          Z1, Z6, Z6
+	VPSLLD          $0x10, Z3, Z8
+	VPANDD          Z1, Z3, Z3
+	VPSLLD          $0x10, Z7, Z9
+	VPANDD          Z1, Z7, Z7
+	VPSLLD          $0x10, Z4, Z10
+	VPANDD          Z1, Z4, Z4
+	VMOVUPS         Z5, (R8)
+	VMOVUPS         Z6, 64(R8)
+	VMOVUPS         Z8, 128(R8)
+	VMOVUPS         Z3, 192(R8)
+	VMOVUPS         Z9, 256(R8)
+	VMOVUPS         Z7, 320(R8)
+	VMOVUPS         Z10, 384(R8)
+	VMOVUPS         Z4, 448(R8)
+	ADDQ            $0x10, DI
+	ADDQ            $0x00000200, R8
+	SUBQ            $0x10, R9
+	JMP             piece469
+
+short470:
+	TESTQ        R9, R9
+	JZ           pieces471
+	SHRQ         $0x01, R9
+	MOVQ         $0xffffffff, R10
+	BZHIQ        R9, R10, R10
+	KMOVD        R10, K1
+	MOVQ         18152(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R9)(DI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         18160(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R9)(DI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         18168(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R9)(DI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         18176(SP), R9
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         18184(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z3, Z3
+	MOVQ         18192(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z4, Z4
+	MOVQ         18200(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z5, Z5
+	MOVQ         18208(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x01, X7, Z6, Z6
+	MOVQ         18216(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z3, Z3
+	MOVQ         18224(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z4, Z4
+	MOVQ         18232(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z5, Z5
+	MOVQ         18240(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x02, X7, Z6, Z6
+	MOVQ         18248(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z3, Z3
+	MOVQ         18256(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z4, Z4
+	MOVQ         18264(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         18272(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z6, Z6
+	VUNPCKLPS    Z4, Z3, Z7
+	VUNPCKHPS    Z4, Z3, Z4
+	VUNPCKLPS    Z6, Z5, Z3
+	VUNPCKHPS    Z6, Z5, Z5
+	VUNPCKLPD    Z3, Z7, Z6
+	VUNPCKHPD    Z3, Z7, Z3
+	VUNPCKLPD    Z5, Z4, Z7
+	VUNPCKHPD    Z5, Z4, Z4
+	VPSLLD       $0x10, Z6, Z5
+	VPANDD       Z1, Z6, Z6
+	VPSLLD       $0x10, Z3, Z8
+	VPANDD       Z1, Z3, Z3
+	VPSLLD       $0x10, Z7, Z9
+	VPANDD       Z1, Z7, Z7
+	VPSLLD       $0x10, Z4, Z10
+	VPANDD       Z1, Z4, Z4
+	VMOVUPS      Z5, (R8)
+	VMOVUPS      Z6, 64(R8)
+	VMOVUPS      Z8, 128(R8)
+	VMOVUPS      Z3, 192(R8)
+	VMOVUPS      Z9, 256(R8)
+	VMOVUPS      Z7, 320(R8)
+	VMOVUPS      Z10, 384(R8)
+	VMOVUPS      Z4, 448(R8)
+
+pieces471:
+both465:
+	JMP read459
+
+have457:
+	LEAQ (R8)(R8*2), R9
+	LEAQ (DI)(R8*4), R10
+	LEAQ (R10)(R8*4), R11
+	LEAQ (R11)(R8*4), R12
+	MOVQ SI, R13
+	MOVQ DX, R14
+	ADDQ R14, R14
+	CMPB 64(AX), $0x00
+	JNE  half472
+	ADDQ R14, R14
+	JMP  both473
+
+half472:
+both473:
+	CMPB 64(AX), $0x00
+	JNE  half474
+
+piece476:
+	VBROADCASTF32X4 (DI), Z3
+	VINSERTF32X4    $0x01, (R10), Z3, Z3
+	VINSERTF32X4    $0x02, (R11), Z3, Z3
+	VINSERTF32X4    $0x03, (R12), Z3, Z3
+	VBROADCASTF32X4 (DI)(R8*1), Z4
+	VINSERTF32X4    $0x01, (R10)(R8*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R11)(R8*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R12)(R8*1), Z4, Z4
+	VBROADCASTF32X4 (DI)(R8*2), Z5
+	VINSERTF32X4    $0x01, (R10)(R8*2), Z5, Z5
+	VINSERTF32X4    $0x02, (R11)(R8*2), Z5, Z5
+	VINSERTF32X4    $0x03, (R12)(R8*2), Z5, Z5
+	VBROADCASTF32X4 (DI)(R9*1), Z6
+	VINSERTF32X4    $0x01, (R10)(R9*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R11)(R9*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R12)(R9*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VMOVUPS         Z6, (R13)
+	VMOVUPS         Z3, 64(R13)
+	VMOVUPS         Z7, 128(R13)
+	VMOVUPS         Z4, 192(R13)
+	ADDQ            $0x00000100, R13
+	ADDQ            $+16, DI
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	ADDQ            $+16, R12
+	SUBQ            $0x10, R14
+	JG              piece476
+	JMP             both475
+
+half474:
+piece477:
+	VBROADCASTF32X4 (DI), Z3
+	VINSERTF32X4    $0x01, (R10), Z3, Z3
+	VINSERTF32X4    $0x02, (R11), Z3, Z3
+	VINSERTF32X4    $0x03, (R12), Z3, Z3
+	VBROADCASTF32X4 (DI)(R8*1), Z4
+	VINSERTF32X4    $0x01, (R10)(R8*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R11)(R8*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R12)(R8*1), Z4, Z4
+	VBROADCASTF32X4 (DI)(R8*2), Z5
+	VINSERTF32X4    $0x01, (R10)(R8*2), Z5, Z5
+	VINSERTF32X4    $0x02, (R11)(R8*2), Z5, Z5
+	VINSERTF32X4    $0x03, (R12)(R8*2), Z5, Z5
+	VBROADCASTF32X4 (DI)(R9*1), Z6
+	VINSERTF32X4    $0x01, (R10)(R9*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R11)(R9*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R12)(R9*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z4
+	VUNPCKLPS       Z6, Z5, Z3
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPD       Z3, Z7, Z6
+	VUNPCKHPD       Z3, Z7, Z3
+	VUNPCKLPD       Z5, Z4, Z7
+	VUNPCKHPD       Z5, Z4, Z4
+	VPSLLD          $0x10, Z6, Z5
+	VPANDD          Z1, Z6, Z6
+	VPSLLD          $0x10, Z3, Z8
+	VPANDD          Z1, Z3, Z3
+	VPSLLD          $0x10, Z7, Z9
+	VPANDD          Z1, Z7, Z7
+	VPSLLD          $0x10, Z4, Z10
+	VPANDD          Z1, Z4, Z4
+	VMOVUPS         Z5, (R13)
+	VMOVUPS         Z6, 64(R13)
+	VMOVUPS         Z8, 128(R13)
+	VMOVUPS         Z3, 192(R13)
+	VMOVUPS         Z9, 256(R13)
+	VMOVUPS         Z7, 320(R13)
+	VMOVUPS         Z10, 384(R13)
+	VMOVUPS         Z4, 448(R13)
+	ADDQ            $0x00000200, R13
+	ADDQ            $+16, DI
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	ADDQ            $+16, R12
+	SUBQ            $0x10, R14
+	JG              piece477
+
+both475:
+read459:
+	MOVQ         DX, DI
+	SHLQ         $0x06, DI
+	ADDQ         SI, DI
+	VMOVUPS      Z2, (DI)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z2, 128(DI)
+	VMOVUPS      Z2, 192(DI)
+	VMOVUPS      Z2, 256(DI)
+	VMOVUPS      Z2, 320(DI)
+	VMOVUPS      Z2, 384(DI)
+	MOVQ         CX, SI
+	LEAQ         (CX), DI
+	VPBROADCASTD DI, Z2
+	VPADDD       elementNumbers<>+0(SB), Z2, Z2
+	VPBROADCASTD 72(AX), Z3
+	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD      Z3, Z2, Z2
+	VPBROADCASTD CX, Z3
+	VPSUBD       Z3, Z2, Z2
+	IMULQ        96(AX), SI
+	ADDQ         88(AX), SI
+	VPBROADCASTD 96(AX), Z3
+	VPMULLD      Z3, Z2, Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VGATHERDPS   (SI)(Z2*1), K1, Z3
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VGATHERDPS   4(SI)(Z2*1), K1, Z4
+	VBROADCASTSS element80000000<>+0(SB), Z2
+	VXORPS       Z3, Z2, Z2
+	VMULPS       Z4, Z2, Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	MOVQ         CX, SI
+	LEAQ         3584(BX), DI
+	MOVQ         72(AX), R10
+	MOVQ         CX, R8
+	DECQ         R10
+	ADDQ         32(SP), R8
+	ADDQ         $0x00, R8
+	CMPQ         R10, R8
+	CMOVQGT      R8, R10
+	IMULQ        32(AX), R10
+	ADDQ         24(AX), R10
+	MOVQ         72(AX), R11
+	MOVQ         CX, R8
+	DECQ         R11
+	ADDQ         32(SP), R8
+	ADDQ         $0x00, R8
+	CMPQ         R11, R8
+	CMOVQGT      R8, R11
+	IMULQ        56(AX), R11
+	ADDQ         48(AX), R11
+	IMULQ        8(AX), SI
+	ADDQ         (AX), SI
+	CMPB         17(AX), $0x00
+	JEQ          near478
+	MOVQ         BX, SI
+
+near478:
+	XORQ  R9, R9
+	LEAQ  -16(CX), R8
+	CMPQ  (AX), $0x00
+	JEQ   none479
+	TESTQ R8, R8
+	JS    none479
+	MOVQ  DX, R12
+	ADDQ  R12, R12
+	CMPB  16(AX), $0x00
+	JNE   half480
+	ADDQ  R12, R12
+	JMP   both481
+
+half480:
+both481:
+	CMPQ  R12, 8(AX)
+	JNE   none479
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+	MOVQ  R12, R9
+	IMULQ 24(SP), R9
+
+none479:
+	MOVQ  16(SP), R12
+	MOVQ  $0x0000ffff, R13
+	BZHIQ R12, R13, R13
+	KMOVW R13, K1
+	CMPB  40(AX), $0x00
+	JNE   half482
+	MOVQ  DX, R13
+	XORQ  R12, R12
+	SHLQ  $0x06, R13
+
+four484:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       $0x00000100, R10
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       $0x00000100, R11
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
+	PREFETCHT0 192(SI)
+	ADDQ       $0x00000100, SI
+	CMPQ       R9, $0x00000100
+	JLT        none485
+	SUBQ       $0x00000100, R9
+	VMOVDQU64  (DI), Z8
+	VMOVDQU64  64(DI), Z9
+	VMOVDQU64  128(DI), Z10
+	VMOVDQU64  192(DI), Z11
+	ADDQ       $0x00000100, DI
+	ADDQ       $0x00000100, R8
+	TESTQ      $0x0000003f, R8
+	JNZ        near486
+	CMPB       17(AX), $0x00
+	JEQ        near486
+	VMOVNTDQ   Z8, -256(R8)
+	VMOVNTDQ   Z9, -192(R8)
+	VMOVNTDQ   Z10, -128(R8)
+	VMOVNTDQ   Z11, -64(R8)
+	JMP        moved487
+
+near486:
+	VMOVDQU64 Z8, -256(R8)
+	VMOVDQU64 Z9, -192(R8)
+	VMOVDQU64 Z10, -128(R8)
+	VMOVDQU64 Z11, -64(R8)
+
+moved487:
+none485:
+	MOVQ        R12, R14
+	SHRQ        $0x04, R14
+	VMOVUPS     (BX)(R12*1), Z8
+	VMOVUPS     6912(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14080(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14080(BX)(R12*1)
+	VMOVUPS     10496(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10496(BX)(R12*1)
+	VMULPS.BCST 17768(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z3, Z3
+	VFMADD231PS Z8, Z9, Z6
+	VMOVUPS     64(BX)(R12*1), Z8
+	VMOVUPS     6976(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14144(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14144(BX)(R12*1)
+	VMOVUPS     10560(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10560(BX)(R12*1)
+	VMULPS.BCST 17772(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z5, Z5
+	VFMADD231PS Z8, Z9, Z7
+	VMOVUPS     128(BX)(R12*1), Z8
+	VMOVUPS     7040(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14208(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14208(BX)(R12*1)
+	VMOVUPS     10624(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10624(BX)(R12*1)
+	VMULPS.BCST 17776(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z3, Z3
+	VFMADD231PS Z8, Z9, Z6
+	VMOVUPS     192(BX)(R12*1), Z8
+	VMOVUPS     7104(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14272(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14272(BX)(R12*1)
+	VMOVUPS     10688(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10688(BX)(R12*1)
+	VMULPS.BCST 17780(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z5, Z5
+	VFMADD231PS Z8, Z9, Z7
+	ADDQ        $0x00000100, R12
+	CMPQ        R12, R13
+	JLT         four484
+	JMP         both483
+
+half482:
+	MOVQ DX, R13
+	XORQ R12, R12
+	SHLQ $0x06, R13
+
+four488:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       $0x00000080, R11
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ADDQ       $0x00000080, SI
+	CMPQ       R9, $0x00000080
+	JLT        none489
+	SUBQ       $0x00000080, R9
+	VMOVDQU64  (DI), Z8
+	VMOVDQU64  64(DI), Z9
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000080, R8
+	TESTQ      $0x0000003f, R8
+	JNZ        near490
+	CMPB       17(AX), $0x00
+	JEQ        near490
+	VMOVNTDQ   Z8, -128(R8)
+	VMOVNTDQ   Z9, -64(R8)
+	JMP        moved491
+
+near490:
+	VMOVDQU64 Z8, -128(R8)
+	VMOVDQU64 Z9, -64(R8)
+
+moved491:
+none489:
+	MOVQ        R12, R14
+	SHRQ        $0x04, R14
+	VMOVUPS     (BX)(R12*1), Z8
+	VMOVUPS     6912(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14080(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14080(BX)(R12*1)
+	VMOVUPS     10496(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10496(BX)(R12*1)
+	VMULPS.BCST 17768(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z3, Z3
+	VFMADD231PS Z8, Z9, Z6
+	VMOVUPS     64(BX)(R12*1), Z8
+	VMOVUPS     6976(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14144(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14144(BX)(R12*1)
+	VMOVUPS     10560(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10560(BX)(R12*1)
+	VMULPS.BCST 17772(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z5, Z5
+	VFMADD231PS Z8, Z9, Z7
+	VMOVUPS     128(BX)(R12*1), Z8
+	VMOVUPS     7040(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14208(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14208(BX)(R12*1)
+	VMOVUPS     10624(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10624(BX)(R12*1)
+	VMULPS.BCST 17776(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z3, Z3
+	VFMADD231PS Z8, Z9, Z6
+	VMOVUPS     192(BX)(R12*1), Z8
+	VMOVUPS     7104(BX)(R12*1), Z9
+	VFMADD213PS Z2, Z4, Z9
+	VMOVUPS     14272(BX)(R12*1), Z10
+	VADDPS      Z8, Z10, K1, Z10
+	VMOVUPS     Z10, 14272(BX)(R12*1)
+	VMOVUPS     10688(BX)(R12*1), Z10
+	VFMADD231PS Z8, Z9, K1, Z10
+	VMOVUPS     Z10, 10688(BX)(R12*1)
+	VMULPS.BCST 17780(SP)(R14*1), Z8, Z8
+	VADDPS      Z8, Z5, Z5
+	VFMADD231PS Z8, Z9, Z7
+	ADDQ        $0x00000100, R12
+	CMPQ        R12, R13
+	JLT         four488
+
+both483:
+line492:
+	CMPQ      R9, $0x40
+	JLT       last493
+	SUBQ      $0x40, R9
+	VMOVDQU64 (DI), Z8
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x00000040, R8
+	TESTQ     $0x0000003f, R8
+	JNZ       near494
+	CMPB      17(AX), $0x00
+	JEQ       near494
+	VMOVNTDQ  Z8, -64(R8)
+	JMP       moved495
+
+near494:
+	VMOVDQU64 Z8, -64(R8)
+
+moved495:
+	JMP line492
+
+last493:
+	VMOVDQU64   (DI), Z8
+	MOVQ        R9, SI
+	SHRQ        $0x01, SI
+	MOVQ        $0xffffffff, DI
+	BZHIQ       SI, DI, DI
+	KMOVD       DI, K1
+	VMOVDQU16   Z8, K1, (R8)
+	VADDPS      Z5, Z3, Z3
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z7, Z6, Z6
+	VMULPS      Z0, Z6, Z6
+	VFMADD231PS Z2, Z6, Z3
+	VMULPS      Z4, Z3, Z3
+	VMULPS      Z4, Z6, Z6
+	VMULPS      Z4, Z6, Z6
+	MOVQ        DX, SI
+	ADDQ        SI, SI
+	CMPB        16(AX), $0x00
+	JNE         half496
+	ADDQ        SI, SI
+	JMP         both497
+
+half496:
+both497:
+	LEAQ      15(SI), DI
+	ANDQ      $-16, DI
+	LEAQ      3584(BX), R8
+	LEAQ      (SI)(SI*2), R9
+	LEAQ      (R8)(SI*4), R10
+	LEAQ      (R10)(SI*4), R11
+	LEAQ      (R11)(SI*4), R12
+	ADDQ      DI, R8
+	ADDQ      DI, R10
+	ADDQ      DI, R11
+	ADDQ      DI, R12
+	CMPQ      SI, 8(AX)
+	JNE       apart498
+	VMOVDQU16 elementPaired<>+0(SB), Z2
+	CMPB      16(AX), $0x00
+	JNE       half500
+	SHLQ      $0x04, DI
+	ADDQ      BX, DI
+
+piece502:
+	SUBQ          $0x00000100, DI
+	ADDQ          $-16, R8
+	ADDQ          $-16, R10
+	ADDQ          $-16, R11
+	ADDQ          $-16, R12
+	MOVQ          DI, R13
+	SUBQ          BX, R13
+	SHRQ          $0x04, R13
+	VMOVUPS       6912(DI), Z5
+	VFMADD213PS   Z3, Z6, Z5
+	VMULPS.BCST   17768(SP)(R13*1), Z4, Z2
+	VFMSUB132PS   (DI), Z5, Z2
+	VMOVUPS       6976(DI), Z7
+	VFMADD213PS   Z3, Z6, Z7
+	VMULPS.BCST   17772(SP)(R13*1), Z4, Z5
+	VFMSUB132PS   64(DI), Z7, Z5
+	VMOVUPS       7040(DI), Z8
+	VFMADD213PS   Z3, Z6, Z8
+	VMULPS.BCST   17776(SP)(R13*1), Z4, Z7
+	VFMSUB132PS   128(DI), Z8, Z7
+	VMOVUPS       7104(DI), Z9
+	VFMADD213PS   Z3, Z6, Z9
+	VMULPS.BCST   17780(SP)(R13*1), Z4, Z8
+	VFMSUB132PS   192(DI), Z9, Z8
+	VUNPCKLPS     Z5, Z2, Z9
+	VUNPCKHPS     Z5, Z2, Z5
+	VUNPCKLPS     Z8, Z7, Z2
+	VUNPCKHPS     Z8, Z7, Z7
+	VUNPCKLPD     Z2, Z9, Z8
+	VUNPCKHPD     Z2, Z9, Z2
+	VUNPCKLPD     Z7, Z5, Z9
+	VUNPCKHPD     Z7, Z5, Z5
+	VMOVUPS       X8, (R8)
+	VMOVUPS       X2, (R8)(SI*1)
+	VMOVUPS       X9, (R8)(SI*2)
+	VMOVUPS       X5, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z8, (R10)
+	VEXTRACTF32X4 $0x01, Z2, (R10)(SI*1)
+	VEXTRACTF32X4 $0x01, Z9, (R10)(SI*2)
+	VEXTRACTF32X4 $0x01, Z5, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z8, (R11)
+	VEXTRACTF32X4 $0x02, Z2, (R11)(SI*1)
+	VEXTRACTF32X4 $0x02, Z9, (R11)(SI*2)
+	VEXTRACTF32X4 $0x02, Z5, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z8, (R12)
+	VEXTRACTF32X4 $0x03, Z2, (R12)(SI*1)
+	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*2)
+	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
+	CMPQ          DI, BX
+	JNE           piece502
+	JMP           both501
+
+half500:
+	SHLQ $0x05, DI
+	ADDQ BX, DI
+
+piece503:
+	SUBQ        $0x00000200, DI
+	ADDQ        $-16, R8
+	ADDQ        $-16, R10
+	ADDQ        $-16, R11
+	ADDQ        $-16, R12
+	MOVQ        DI, R13
+	SUBQ        BX, R13
+	SHRQ        $0x04, R13
+	VMOVUPS     6912(DI), Z7
+	VFMADD213PS Z3, Z6, Z7
+	VMULPS.BCST 17768(SP)(R13*1), Z4, Z5
+	VFMSUB132PS (DI), Z7, Z5
+	VMOVUPS     6976(DI), Z8
+	VFMADD213PS Z3, Z6, Z8
+	VMULPS.BCST 17772(SP)(R13*1), Z4, Z7
+	VFMSUB132PS 64(DI), Z8, Z7
+	VMOVUPS     7040(DI), Z9
+	VFMADD213PS Z3, Z6, Z9
+	VMULPS.BCST 17776(SP)(R13*1), Z4, Z8
+	VFMSUB132PS 128(DI), Z9, Z8
+	VMOVUPS     7104(DI), Z10
+	VFMADD213PS Z3, Z6, Z10
+	VMULPS.BCST 17780(SP)(R13*1), Z4, Z9
+	VFMSUB132PS 192(DI), Z10, Z9
+	VMOVUPS     7168(DI), Z11
+	VFMADD213PS Z3, Z6, Z11
+	VMULPS.BCST 17784(SP)(R13*1), Z4, Z10
+	VFMSUB132PS 256(DI), Z11, Z10
+	VMOVUPS     7232(DI), Z12
+	VFMADD213PS Z3, Z6, Z12
+	VMULPS.BCST 17788(SP)(R13*1), Z4, Z11
+	VFMSUB132PS 320(DI), Z12, Z11
+	VMOVUPS     7296(DI), Z13
+	VFMADD213PS Z3, Z6, Z13
+	VMULPS.BCST 17792(SP)(R13*1), Z4, Z12
+	VFMSUB132PS 384(DI), Z13, Z12
+	VMOVUPS     7360(DI), Z14
+	VFMADD213PS Z3, Z6, Z14
+	VMULPS.BCST 17796(SP)(R13*1), Z4, Z13
+	VFMSUB132PS 448(DI), Z14, Z13
+	CMPB        native+8(FP), $0x00
+	JEQ         ours504
+
+	// VCVTNE2PS2BF16 Z5, Z7, Z14
+	LONG $0x48477262
+	WORD $0xf572
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z5
+	LONG $0x4837d262
+	WORD $0xe872
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z7
+	LONG $0x4827d262
+	WORD $0xfa72
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z8
+	LONG $0x48175262
+	WORD $0xc472
+	JMP  both505
+
+ours504:
+	VBROADCASTSS element00010000<>+0(SB), Z15
+	VBROADCASTSS element00007fff<>+0(SB), Z16
+	VBROADCASTSS element00008000<>+0(SB), Z17
+	VBROADCASTSS element00400000<>+0(SB), Z18
+	VMOVDQU32    elementUpper<>+0(SB), Z19
+	VPTESTMD     Z15, Z5, K1
+	VPADDD       Z16, Z5, Z14
+	VPADDD       Z17, Z5, K1, Z14
+	VCMPPS       $0x03, Z5, Z5, K1
+	VPORD        Z18, Z5, K1, Z14
+	VPTESTMD     Z15, Z7, K1
+	VPADDD       Z16, Z7, Z5
+	VPADDD       Z17, Z7, K1, Z5
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z18, Z7, K1, Z5
+	VPERMT2W     Z5, Z19, Z14
+	VPTESTMD     Z15, Z8, K1
+	VPADDD       Z16, Z8, Z5
+	VPADDD       Z17, Z8, K1, Z5
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z18, Z8, K1, Z5
+	VPTESTMD     Z15, Z9, K1
+	VPADDD       Z16, Z9, Z7
+	VPADDD       Z17, Z9, K1, Z7
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z18, Z9, K1, Z7
+	VPERMT2W     Z7, Z19, Z5
+	VPTESTMD     Z15, Z10, K1
+	VPADDD       Z16, Z10, Z7
+	VPADDD       Z17, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z18, Z10, K1, Z7
+	VPTESTMD     Z15, Z11, K1
+	VPADDD       Z16, Z11, Z8
+	VPADDD       Z17, Z11, K1, Z8
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z18, Z11, K1, Z8
+	VPERMT2W     Z8, Z19, Z7
+	VPTESTMD     Z15, Z12, K1
+	VPADDD       Z16, Z12, Z8
+	VPADDD       Z17, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z18, Z12, K1, Z8
+	VPTESTMD     Z15, Z13, K1
+	VPADDD       Z16, Z13, Z9
+	VPADDD       Z17, Z13, K1, Z9
+	VCMPPS       $0x03, Z13, Z13, K1
+	VPORD        Z18, Z13, K1, Z9
+	VPERMT2W     Z9, Z19, Z8
+
+both505:
+	VPERMW        Z14, Z2, Z14
+	VPERMW        Z5, Z2, Z5
+	VPERMW        Z7, Z2, Z7
+	VPERMW        Z8, Z2, Z8
+	VUNPCKLPS     Z5, Z14, Z9
+	VUNPCKHPS     Z5, Z14, Z10
+	VUNPCKLPS     Z8, Z7, Z5
+	VUNPCKHPS     Z8, Z7, Z7
+	VUNPCKLPD     Z5, Z9, Z8
+	VUNPCKHPD     Z5, Z9, Z5
+	VUNPCKLPD     Z7, Z10, Z9
+	VUNPCKHPD     Z7, Z10, Z7
+	VMOVUPS       X8, (R8)
+	VMOVUPS       X5, (R8)(SI*1)
+	VMOVUPS       X9, (R8)(SI*2)
+	VMOVUPS       X7, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z8, (R10)
+	VEXTRACTF32X4 $0x01, Z5, (R10)(SI*1)
+	VEXTRACTF32X4 $0x01, Z9, (R10)(SI*2)
+	VEXTRACTF32X4 $0x01, Z7, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z8, (R11)
+	VEXTRACTF32X4 $0x02, Z5, (R11)(SI*1)
+	VEXTRACTF32X4 $0x02, Z9, (R11)(SI*2)
+	VEXTRACTF32X4 $0x02, Z7, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z8, (R12)
+	VEXTRACTF32X4 $0x03, Z5, (R12)(SI*1)
+	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*2)
+	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
+	CMPQ          DI, BX
+	JNE           piece503
+
+both501:
+	JMP written499
+
+apart498:
+	VMOVDQU16     elementPaired<>+0(SB), Z2
+	CMPB          16(AX), $0x00
+	JNE           half506
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z2
+	VPADDD        elementNumbers<>+0(SB), Z2, Z2
+	VPBROADCASTD  72(AX), Z5
+	VPADDD.BCST   elementffffffff<>+0(SB), Z5, Z5
+	VPMINUD       Z5, Z2, Z2
+	VPBROADCASTQ  8(AX), Z5
+	VPBROADCASTQ  (AX), Z7
+	VEXTRACTI64X4 $0x00, Z2, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z5, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 18280(SP)
+	VEXTRACTI64X4 $0x01, Z2, Y2
+	VPMOVZXDQ     Y2, Z2
+	VPMULUDQ      Z5, Z2, Z2
+	VPADDQ        Z7, Z2, Z2
+	VMOVDQU64     Z2, 18344(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          16(AX), $0x00
+	JNE           half508
+	ADDQ          R8, R8
+	JMP           both509
+
+half508:
+both509:
+	XORQ SI, SI
+
+piece510:
+	MOVQ          DI, R9
+	SUBQ          BX, R9
+	SHRQ          $0x04, R9
+	VMOVUPS       6912(DI), Z5
+	VFMADD213PS   Z3, Z6, Z5
+	VMULPS.BCST   17768(SP)(R9*1), Z4, Z2
+	VFMSUB132PS   (DI), Z5, Z2
+	VMOVUPS       6976(DI), Z7
+	VFMADD213PS   Z3, Z6, Z7
+	VMULPS.BCST   17772(SP)(R9*1), Z4, Z5
+	VFMSUB132PS   64(DI), Z7, Z5
+	VMOVUPS       7040(DI), Z8
+	VFMADD213PS   Z3, Z6, Z8
+	VMULPS.BCST   17776(SP)(R9*1), Z4, Z7
+	VFMSUB132PS   128(DI), Z8, Z7
+	VMOVUPS       7104(DI), Z9
+	VFMADD213PS   Z3, Z6, Z9
+	VMULPS.BCST   17780(SP)(R9*1), Z4, Z8
+	VFMSUB132PS   192(DI), Z9, Z8
+	VUNPCKLPS     Z5, Z2, Z9
+	VUNPCKHPS     Z5, Z2, Z5
+	VUNPCKLPS     Z8, Z7, Z2
+	VUNPCKHPS     Z8, Z7, Z7
+	VUNPCKLPD     Z2, Z9, Z8
+	VUNPCKHPD     Z2, Z9, Z2
+	VUNPCKLPD     Z7, Z5, Z9
+	VUNPCKHPD     Z7, Z5, Z5
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          18280(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18288(SP), R9
+	VEXTRACTF32X4 $0x00, Z2, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18296(SP), R9
+	VEXTRACTF32X4 $0x00, Z9, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18304(SP), R9
+	VEXTRACTF32X4 $0x00, Z5, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18312(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18320(SP), R9
+	VEXTRACTF32X4 $0x01, Z2, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18328(SP), R9
+	VEXTRACTF32X4 $0x01, Z9, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18336(SP), R9
+	VEXTRACTF32X4 $0x01, Z5, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18344(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18352(SP), R9
+	VEXTRACTF32X4 $0x02, Z2, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18360(SP), R9
+	VEXTRACTF32X4 $0x02, Z9, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18368(SP), R9
+	VEXTRACTF32X4 $0x02, Z5, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18376(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          18384(SP), R9
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVDQU16     X2, K1, (R9)(SI*1)
+	MOVQ          18392(SP), R9
+	VEXTRACTF32X4 $0x03, Z9, X2
+	VMOVDQU16     X2, K1, (R9)(SI*1)
+	MOVQ          18400(SP), R9
+	VEXTRACTF32X4 $0x03, Z5, X2
+	VMOVDQU16     X2, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x10, R8
+	JG            piece510
+	JMP           both507
+
+half506:
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z5
+	VPADDD        elementNumbers<>+0(SB), Z5, Z5
+	VPBROADCASTD  72(AX), Z7
+	VPADDD.BCST   elementffffffff<>+0(SB), Z7, Z7
+	VPMINUD       Z7, Z5, Z5
+	VPBROADCASTQ  8(AX), Z7
+	VPBROADCASTQ  (AX), Z8
+	VEXTRACTI64X4 $0x00, Z5, Y9
+	VPMOVZXDQ     Y9, Z9
+	VPMULUDQ      Z7, Z9, Z9
+	VPADDQ        Z8, Z9, Z9
+	VMOVDQU64     Z9, 18408(SP)
+	VEXTRACTI64X4 $0x01, Z5, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z7, Z5, Z5
+	VPADDQ        Z8, Z5, Z5
+	VMOVDQU64     Z5, 18472(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          16(AX), $0x00
+	JNE           half511
+	ADDQ          R8, R8
+	JMP           both512
+
+half511:
+both512:
+	XORQ SI, SI
+
+piece513:
+	MOVQ        DI, R9
+	SUBQ        BX, R9
+	SHRQ        $0x04, R9
+	VMOVUPS     6912(DI), Z7
+	VFMADD213PS Z3, Z6, Z7
+	VMULPS.BCST 17768(SP)(R9*1), Z4, Z5
+	VFMSUB132PS (DI), Z7, Z5
+	VMOVUPS     6976(DI), Z8
+	VFMADD213PS Z3, Z6, Z8
+	VMULPS.BCST 17772(SP)(R9*1), Z4, Z7
+	VFMSUB132PS 64(DI), Z8, Z7
+	VMOVUPS     7040(DI), Z9
+	VFMADD213PS Z3, Z6, Z9
+	VMULPS.BCST 17776(SP)(R9*1), Z4, Z8
+	VFMSUB132PS 128(DI), Z9, Z8
+	VMOVUPS     7104(DI), Z10
+	VFMADD213PS Z3, Z6, Z10
+	VMULPS.BCST 17780(SP)(R9*1), Z4, Z9
+	VFMSUB132PS 192(DI), Z10, Z9
+	VMOVUPS     7168(DI), Z11
+	VFMADD213PS Z3, Z6, Z11
+	VMULPS.BCST 17784(SP)(R9*1), Z4, Z10
+	VFMSUB132PS 256(DI), Z11, Z10
+	VMOVUPS     7232(DI), Z12
+	VFMADD213PS Z3, Z6, Z12
+	VMULPS.BCST 17788(SP)(R9*1), Z4, Z11
+	VFMSUB132PS 320(DI), Z12, Z11
+	VMOVUPS     7296(DI), Z13
+	VFMADD213PS Z3, Z6, Z13
+	VMULPS.BCST 17792(SP)(R9*1), Z4, Z12
+	VFMSUB132PS 384(DI), Z13, Z12
+	VMOVUPS     7360(DI), Z14
+	VFMADD213PS Z3, Z6, Z14
+	VMULPS.BCST 17796(SP)(R9*1), Z4, Z13
+	VFMSUB132PS 448(DI), Z14, Z13
+	CMPB        native+8(FP), $0x00
+	JEQ         ours514
+
+	// VCVTNE2PS2BF16 Z5, Z7, Z14
+	LONG $0x48477262
+	WORD $0xf572
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z5
+	LONG $0x4837d262
+	WORD $0xe872
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z7
+	LONG $0x4827d262
+	WORD $0xfa72
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z8
+	LONG $0x48175262
+	WORD $0xc472
+	JMP  both515
+
+ours514:
+	VBROADCASTSS element00010000<>+0(SB), Z15
+	VBROADCASTSS element00007fff<>+0(SB), Z16
+	VBROADCASTSS element00008000<>+0(SB), Z17
+	VBROADCASTSS element00400000<>+0(SB), Z18
+	VMOVDQU32    elementUpper<>+0(SB), Z19
+	VPTESTMD     Z15, Z5, K1
+	VPADDD       Z16, Z5, Z14
+	VPADDD       Z17, Z5, K1, Z14
+	VCMPPS       $0x03, Z5, Z5, K1
+	VPORD        Z18, Z5, K1, Z14
+	VPTESTMD     Z15, Z7, K1
+	VPADDD       Z16, Z7, Z5
+	VPADDD       Z17, Z7, K1, Z5
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z18, Z7, K1, Z5
+	VPERMT2W     Z5, Z19, Z14
+	VPTESTMD     Z15, Z8, K1
+	VPADDD       Z16, Z8, Z5
+	VPADDD       Z17, Z8, K1, Z5
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z18, Z8, K1, Z5
+	VPTESTMD     Z15, Z9, K1
+	VPADDD       Z16, Z9, Z7
+	VPADDD       Z17, Z9, K1, Z7
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z18, Z9, K1, Z7
+	VPERMT2W     Z7, Z19, Z5
+	VPTESTMD     Z15, Z10, K1
+	VPADDD       Z16, Z10, Z7
+	VPADDD       Z17, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z18, Z10, K1, Z7
+	VPTESTMD     Z15, Z11, K1
+	VPADDD       Z16, Z11, Z8
+	VPADDD       Z17, Z11, K1, Z8
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z18, Z11, K1, Z8
+	VPERMT2W     Z8, Z19, Z7
+	VPTESTMD     Z15, Z12, K1
+	VPADDD       Z16, Z12, Z8
+	VPADDD       Z17, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z18, Z12, K1, Z8
+	VPTESTMD     Z15, Z13, K1
+	VPADDD       Z16, Z13, Z9
+	VPADDD       Z17, Z13, K1, Z9
+	VCMPPS       $0x03, Z13, Z13, K1
+	VPORD        Z18, Z13, K1, Z9
+	VPERMT2W     Z9, Z19, Z8
+
+both515:
+	VPERMW        Z14, Z2, Z14
+	VPERMW        Z5, Z2, Z5
+	VPERMW        Z7, Z2, Z7
+	VPERMW        Z8, Z2, Z8
+	VUNPCKLPS     Z5, Z14, Z9
+	VUNPCKHPS     Z5, Z14, Z10
+	VUNPCKLPS     Z8, Z7, Z5
+	VUNPCKHPS     Z8, Z7, Z7
+	VUNPCKLPD     Z5, Z9, Z8
+	VUNPCKHPD     Z5, Z9, Z5
+	VUNPCKLPD     Z7, Z10, Z9
+	VUNPCKHPD     Z7, Z10, Z7
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          18408(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18416(SP), R9
+	VEXTRACTF32X4 $0x00, Z5, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18424(SP), R9
+	VEXTRACTF32X4 $0x00, Z9, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18432(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18440(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18448(SP), R9
+	VEXTRACTF32X4 $0x01, Z5, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18456(SP), R9
+	VEXTRACTF32X4 $0x01, Z9, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18464(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18472(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18480(SP), R9
+	VEXTRACTF32X4 $0x02, Z5, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18488(SP), R9
+	VEXTRACTF32X4 $0x02, Z9, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18496(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X10
+	VMOVDQU16     X10, K1, (R9)(SI*1)
+	MOVQ          18504(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X8
+	VMOVDQU16     X8, K1, (R9)(SI*1)
+	MOVQ          18512(SP), R9
+	VEXTRACTF32X4 $0x03, Z5, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          18520(SP), R9
+	VEXTRACTF32X4 $0x03, Z9, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          18528(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000200, DI
+	SUBQ          $0x10, R8
+	JG            piece513
+
+both507:
+written499:
+	ADDQ  $0x10, CX
+	CMPQ  CX, 72(AX)
+	JLT   sixteen435
+	MOVQ  16(SP), SI
+	MOVQ  SI, 24(SP)
+	LEAQ  3584(BX), SI
+	XORQ  DI, DI
+	LEAQ  -16(CX), CX
+	CMPQ  (AX), $0x00
+	JEQ   none516
+	TESTQ CX, CX
+	JS    none516
+	MOVQ  DX, R8
+	ADDQ  R8, R8
+	CMPB  16(AX), $0x00
+	JNE   half517
+	ADDQ  R8, R8
+	JMP   both518
+
+half517:
+both518:
+	CMPQ  R8, 8(AX)
+	JNE   none516
+	IMULQ 8(AX), CX
+	ADDQ  (AX), CX
+	MOVQ  R8, DI
+	IMULQ 24(SP), DI
+
+none516:
+line519:
+	CMPQ      DI, $0x40
+	JLT       last520
+	SUBQ      $0x40, DI
+	VMOVDQU64 (SI), Z0
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x00000040, CX
+	TESTQ     $0x0000003f, CX
+	JNZ       near521
+	CMPB      17(AX), $0x00
+	JEQ       near521
+	VMOVNTDQ  Z0, -64(CX)
+	JMP       moved522
+
+near521:
+	VMOVDQU64 Z0, -64(CX)
+
+moved522:
+	JMP line519
+
+last520:
+	VMOVDQU64 (SI), Z0
+	MOVQ      DI, SI
+	SHRQ      $0x01, SI
+	MOVQ      $0xffffffff, DI
+	BZHIQ     SI, DI, DI
+	KMOVD     DI, K1
+	VMOVDQU16 Z0, K1, (CX)
+	MOVQ      112(AX), CX
+	LEAQ      10496(BX), DI
+	XORQ      SI, SI
+
+sum523:
+	VMOVUPS       (DI), Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0x4e, X0, X1
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0xb1, X0, X1
+	VADDPS        X0, X1, X0
+	VADDSS        (CX)(SI*4), X0, X0
+	VMOVSS        X0, (CX)(SI*4)
+	ADDQ          $0x40, DI
+	INCQ          SI
+	CMPQ          SI, DX
+	JLT           sum523
+	MOVQ          120(AX), AX
+	LEAQ          14080(BX), BX
+	XORQ          CX, CX
+
+sum524:
+	VMOVUPS       (BX), Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0x4e, X0, X1
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0xb1, X0, X1
+	VADDPS        X0, X1, X0
+	VADDSS        (AX)(CX*4), X0, X0
+	VMOVSS        X0, (AX)(CX*4)
+	ADDQ          $0x40, BX
+	INCQ          CX
+	CMPQ          CX, DX
+	JLT           sum524
+	JMP           done431
+
+longer432:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -4190,9 +8185,9 @@ TEXT ·layerGradAVX512(SB), $80-9
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group341:
+group525:
 	CMPQ         R9, $0x02
-	JLT          group342
+	JLT          group526
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -4220,65 +8215,65 @@ group341:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols344
+	JGT          cols528
 
-cols343:
+cols527:
 	CMPB       40(AX), $0x00
-	JNE        half345
+	JNE        half529
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both346
+	JMP        both530
 
-half345:
+half529:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both346:
+both530:
 	CMPB       64(AX), $0x00
-	JNE        half347
+	JNE        half531
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both348
+	JMP        both532
 
-half347:
+half531:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both348:
+both532:
 	CMPB       40(AX), $0x00
-	JNE        half349
+	JNE        half533
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both350
+	JMP        both534
 
-half349:
+half533:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both350:
+both534:
 	CMPB       64(AX), $0x00
-	JNE        half351
+	JNE        half535
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both352
+	JMP        both536
 
-half351:
+half535:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both352:
+both536:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -4319,62 +8314,62 @@ both352:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols343
+	JLE         cols527
 
-cols344:
+cols528:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols354
+	JGT  cols538
 
-cols353:
+cols537:
 	CMPB       40(AX), $0x00
-	JNE        half355
+	JNE        half539
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both356
+	JMP        both540
 
-half355:
+half539:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both356:
+both540:
 	CMPB       64(AX), $0x00
-	JNE        half357
+	JNE        half541
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both358
+	JMP        both542
 
-half357:
+half541:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both358:
+both542:
 	CMPB       40(AX), $0x00
-	JNE        half359
+	JNE        half543
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both360
+	JMP        both544
 
-half359:
+half543:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both360:
+both544:
 	CMPB       64(AX), $0x00
-	JNE        half361
+	JNE        half545
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both362
+	JMP        both546
 
-half361:
+half545:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both362:
+both546:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -4398,59 +8393,59 @@ both362:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols353
+	JLE         cols537
 
-cols354:
+cols538:
 	CMPQ       CX, DX
-	JGE        row363
+	JGE        row547
 	CMPB       40(AX), $0x00
-	JNE        half364
+	JNE        half548
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both365
+	JMP        both549
 
-half364:
+half548:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both365:
+both549:
 	CMPB       64(AX), $0x00
-	JNE        half366
+	JNE        half550
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both367
+	JMP        both551
 
-half366:
+half550:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both367:
+both551:
 	CMPB       40(AX), $0x00
-	JNE        half368
+	JNE        half552
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both369
+	JMP        both553
 
-half368:
+half552:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both369:
+both553:
 	CMPB       64(AX), $0x00
-	JNE        half370
+	JNE        half554
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both371
+	JMP        both555
 
-half370:
+half554:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both371:
+both555:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -4472,7 +8467,7 @@ both371:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row363:
+row547:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -4530,32 +8525,32 @@ row363:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols373
+	JGT           cols557
 
-cols372:
+cols556:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half374
+	JNE     half558
 	VMOVUPS (SI)(CX*4), Z8
 	VMOVUPS 64(SI)(CX*4), Z10
-	JMP     both375
+	JMP     both559
 
-half374:
+half558:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
 
-both375:
+both559:
 	CMPB    64(AX), $0x00
-	JNE     half376
+	JNE     half560
 	VMOVUPS (DI)(CX*4), Z11
 	VMOVUPS 64(DI)(CX*4), Z12
-	JMP     both377
+	JMP     both561
 
-half376:
+half560:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both377:
+both561:
 	VFMADD213PS Z5, Z6, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -4565,30 +8560,30 @@ both377:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half378
+	JNE         half562
 	CMPB        17(AX), $0x00
-	JEQ         near380
+	JEQ         near564
 	VMOVNTPS    Z8, (BX)(CX*4)
 	VMOVNTPS    Z10, 64(BX)(CX*4)
-	JMP         placed381
+	JMP         placed565
 
-near380:
+near564:
 	VMOVUPS Z8, (BX)(CX*4)
 	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed381:
-	JMP both379
+placed565:
+	JMP both563
 
-half378:
+half562:
 	CMPB native+8(FP), $0x00
-	JEQ  ours382
+	JEQ  ours566
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both383
+	JMP  both567
 
-ours382:
+ours566:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -4606,39 +8601,39 @@ ours382:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both383:
+both567:
 	CMPB     17(AX), $0x00
-	JEQ      near384
+	JEQ      near568
 	VMOVNTDQ Z11, (BX)(CX*2)
-	JMP      placed385
+	JMP      placed569
 
-near384:
+near568:
 	VMOVDQU32 Z11, (BX)(CX*2)
 
-placed385:
-both379:
+placed569:
+both563:
 	CMPB    40(AX), $0x00
-	JNE     half386
+	JNE     half570
 	VMOVUPS (R10)(CX*4), Z8
 	VMOVUPS 64(R10)(CX*4), Z10
-	JMP     both387
+	JMP     both571
 
-half386:
+half570:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
 
-both387:
+both571:
 	CMPB    64(AX), $0x00
-	JNE     half388
+	JNE     half572
 	VMOVUPS (R11)(CX*4), Z11
 	VMOVUPS 64(R11)(CX*4), Z12
-	JMP     both389
+	JMP     both573
 
-half388:
+half572:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
-both389:
+both573:
 	VFMADD213PS Z4, Z7, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -4648,30 +8643,30 @@ both389:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z9, Z10
 	CMPB        16(AX), $0x00
-	JNE         half390
+	JNE         half574
 	CMPB        17(AX), $0x00
-	JEQ         near392
+	JEQ         near576
 	VMOVNTPS    Z8, (R12)(CX*4)
 	VMOVNTPS    Z10, 64(R12)(CX*4)
-	JMP         placed393
+	JMP         placed577
 
-near392:
+near576:
 	VMOVUPS Z8, (R12)(CX*4)
 	VMOVUPS Z10, 64(R12)(CX*4)
 
-placed393:
-	JMP both391
+placed577:
+	JMP both575
 
-half390:
+half574:
 	CMPB native+8(FP), $0x00
-	JEQ  ours394
+	JEQ  ours578
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both395
+	JMP  both579
 
-ours394:
+ours578:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -4689,76 +8684,76 @@ ours394:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both395:
+both579:
 	CMPB     17(AX), $0x00
-	JEQ      near396
+	JEQ      near580
 	VMOVNTDQ Z11, (R12)(CX*2)
-	JMP      placed397
+	JMP      placed581
 
-near396:
+near580:
 	VMOVDQU32 Z11, (R12)(CX*2)
 
-placed397:
-both391:
+placed581:
+both575:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols372
+	JLE  cols556
 
-cols373:
+cols557:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols399
+	JGT  cols583
 
-cols398:
+cols582:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half400
+	JNE     half584
 	VMOVUPS (SI)(CX*4), Z8
-	JMP     both401
+	JMP     both585
 
-half400:
+half584:
 	VPMOVZXWD (SI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both401:
+both585:
 	CMPB    64(AX), $0x00
-	JNE     half402
+	JNE     half586
 	VMOVUPS (DI)(CX*4), Z10
-	JMP     both403
+	JMP     both587
 
-half402:
+half586:
 	VPMOVZXWD (DI)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both403:
+both587:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half404
+	JNE         half588
 	CMPB        17(AX), $0x00
-	JEQ         near406
+	JEQ         near590
 	VMOVNTPS    Z8, (BX)(CX*4)
-	JMP         placed407
+	JMP         placed591
 
-near406:
+near590:
 	VMOVUPS Z8, (BX)(CX*4)
 
-placed407:
-	JMP both405
+placed591:
+	JMP both589
 
-half404:
+half588:
 	CMPB native+8(FP), $0x00
-	JEQ  ours408
+	JEQ  ours592
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both409
+	JMP  both593
 
-ours408:
+ours592:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4771,57 +8766,57 @@ ours408:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both409:
+both593:
 	VMOVDQU16 Y8, (BX)(CX*2)
 
-both405:
+both589:
 	CMPB    40(AX), $0x00
-	JNE     half410
+	JNE     half594
 	VMOVUPS (R10)(CX*4), Z8
-	JMP     both411
+	JMP     both595
 
-half410:
+half594:
 	VPMOVZXWD (R10)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both411:
+both595:
 	CMPB    64(AX), $0x00
-	JNE     half412
+	JNE     half596
 	VMOVUPS (R11)(CX*4), Z10
-	JMP     both413
+	JMP     both597
 
-half412:
+half596:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both413:
+both597:
 	VFMADD213PS Z4, Z7, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z9, Z8
 	CMPB        16(AX), $0x00
-	JNE         half414
+	JNE         half598
 	CMPB        17(AX), $0x00
-	JEQ         near416
+	JEQ         near600
 	VMOVNTPS    Z8, (R12)(CX*4)
-	JMP         placed417
+	JMP         placed601
 
-near416:
+near600:
 	VMOVUPS Z8, (R12)(CX*4)
 
-placed417:
-	JMP both415
+placed601:
+	JMP both599
 
-half414:
+half598:
 	CMPB native+8(FP), $0x00
-	JEQ  ours418
+	JEQ  ours602
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both419
+	JMP  both603
 
-ours418:
+ours602:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4834,58 +8829,58 @@ ours418:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both419:
+both603:
 	VMOVDQU16 Y8, (R12)(CX*2)
 
-both415:
+both599:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols398
+	JLE  cols582
 
-cols399:
+cols583:
 	CMPQ      CX, DX
-	JGE       row420
+	JGE       row604
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half421
+	JNE       half605
 	VMOVUPS.Z (SI)(CX*4), K2, Z8
-	JMP       both422
+	JMP       both606
 
-half421:
+half605:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both422:
+both606:
 	CMPB      64(AX), $0x00
-	JNE       half423
+	JNE       half607
 	VMOVUPS.Z (DI)(CX*4), K2, Z10
-	JMP       both424
+	JMP       both608
 
-half423:
+half607:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both424:
+both608:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half425
+	JNE         half609
 	VMOVUPS     Z8, K2, (BX)(CX*4)
-	JMP         both426
+	JMP         both610
 
-half425:
+half609:
 	CMPB native+8(FP), $0x00
-	JEQ  ours427
+	JEQ  ours611
 
 	// VCVTNEPS2BF16 Z8, Y3
 	LONG $0x487ed262
 	WORD $0xd872
-	JMP  both428
+	JMP  both612
 
-ours427:
+ours611:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4898,49 +8893,49 @@ ours427:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y3
 
-both428:
+both612:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both426:
+both610:
 	CMPB      40(AX), $0x00
-	JNE       half429
+	JNE       half613
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both430
+	JMP       both614
 
-half429:
+half613:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both430:
+both614:
 	CMPB      64(AX), $0x00
-	JNE       half431
+	JNE       half615
 	VMOVUPS.Z (R11)(CX*4), K2, Z5
-	JMP       both432
+	JMP       both616
 
-half431:
+half615:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both432:
+both616:
 	VFMADD213PS Z4, Z7, Z5
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z3, Z3
 	VFMSUB213PS Z5, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half433
+	JNE         half617
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both434
+	JMP         both618
 
-half433:
+half617:
 	CMPB native+8(FP), $0x00
-	JEQ  ours435
+	JEQ  ours619
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both436
+	JMP  both620
 
-ours435:
+ours619:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4953,11 +8948,11 @@ ours435:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both436:
+both620:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both434:
-row420:
+both618:
+row604:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -4965,12 +8960,12 @@ row420:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group341
+	JMP  group525
 
-group342:
-group437:
+group526:
+group621:
 	CMPQ         R9, $0x01
-	JLT          group438
+	JLT          group622
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -4984,37 +8979,37 @@ group437:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols440
+	JGT          cols624
 
-cols439:
+cols623:
 	CMPB       40(AX), $0x00
-	JNE        half441
+	JNE        half625
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both442
+	JMP        both626
 
-half441:
+half625:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both442:
+both626:
 	CMPB       64(AX), $0x00
-	JNE        half443
+	JNE        half627
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both444
+	JMP        both628
 
-half443:
+half627:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both444:
+both628:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -5043,38 +9038,38 @@ both444:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols439
+	JLE         cols623
 
-cols440:
+cols624:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols446
+	JGT  cols630
 
-cols445:
+cols629:
 	CMPB       40(AX), $0x00
-	JNE        half447
+	JNE        half631
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both448
+	JMP        both632
 
-half447:
+half631:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both448:
+both632:
 	CMPB       64(AX), $0x00
-	JNE        half449
+	JNE        half633
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both450
+	JMP        both634
 
-half449:
+half633:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both450:
+both634:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -5092,35 +9087,35 @@ both450:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols445
+	JLE         cols629
 
-cols446:
+cols630:
 	CMPQ       CX, DX
-	JGE        row451
+	JGE        row635
 	CMPB       40(AX), $0x00
-	JNE        half452
+	JNE        half636
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both453
+	JMP        both637
 
-half452:
+half636:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both453:
+both637:
 	CMPB       64(AX), $0x00
-	JNE        half454
+	JNE        half638
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both455
+	JMP        both639
 
-half454:
+half638:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both455:
+both639:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -5136,7 +9131,7 @@ both455:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row451:
+row635:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -5166,32 +9161,32 @@ row451:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols457
+	JGT           cols641
 
-cols456:
+cols640:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half458
+	JNE     half642
 	VMOVUPS (SI)(CX*4), Z4
 	VMOVUPS 64(SI)(CX*4), Z7
-	JMP     both459
+	JMP     both643
 
-half458:
+half642:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
 
-both459:
+both643:
 	CMPB    64(AX), $0x00
-	JNE     half460
+	JNE     half644
 	VMOVUPS (DI)(CX*4), Z8
 	VMOVUPS 64(DI)(CX*4), Z9
-	JMP     both461
+	JMP     both645
 
-half460:
+half644:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
 
-both461:
+both645:
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z10
 	VMULPS      Z10, Z4, Z4
@@ -5201,30 +9196,30 @@ both461:
 	VMULPS      Z8, Z7, Z7
 	VFMSUB213PS Z9, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half462
+	JNE         half646
 	CMPB        17(AX), $0x00
-	JEQ         near464
+	JEQ         near648
 	VMOVNTPS    Z4, (BX)(CX*4)
 	VMOVNTPS    Z7, 64(BX)(CX*4)
-	JMP         placed465
+	JMP         placed649
 
-near464:
+near648:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z7, 64(BX)(CX*4)
 
-placed465:
-	JMP both463
+placed649:
+	JMP both647
 
-half462:
+half646:
 	CMPB native+8(FP), $0x00
-	JEQ  ours466
+	JEQ  ours650
 
 	// VCVTNE2PS2BF16 Z4, Z7, Z8
 	LONG $0x48477262
 	WORD $0xc472
-	JMP  both467
+	JMP  both651
 
-ours466:
+ours650:
 	VBROADCASTSS element00010000<>+0(SB), Z9
 	VBROADCASTSS element00007fff<>+0(SB), Z10
 	VBROADCASTSS element00008000<>+0(SB), Z11
@@ -5242,76 +9237,76 @@ ours466:
 	VPORD        Z12, Z7, K3, Z4
 	VPERMT2W     Z4, Z13, Z8
 
-both467:
+both651:
 	CMPB     17(AX), $0x00
-	JEQ      near468
+	JEQ      near652
 	VMOVNTDQ Z8, (BX)(CX*2)
-	JMP      placed469
+	JMP      placed653
 
-near468:
+near652:
 	VMOVDQU32 Z8, (BX)(CX*2)
 
-placed469:
-both463:
+placed653:
+both647:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols456
+	JLE  cols640
 
-cols457:
+cols641:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols471
+	JGT  cols655
 
-cols470:
+cols654:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half472
+	JNE     half656
 	VMOVUPS (SI)(CX*4), Z4
-	JMP     both473
+	JMP     both657
 
-half472:
+half656:
 	VPMOVZXWD (SI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both473:
+both657:
 	CMPB    64(AX), $0x00
-	JNE     half474
+	JNE     half658
 	VMOVUPS (DI)(CX*4), Z7
-	JMP     both475
+	JMP     both659
 
-half474:
+half658:
 	VPMOVZXWD (DI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both475:
+both659:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS     (R10)(CX*4), Z8
 	VMULPS      Z8, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half476
+	JNE         half660
 	CMPB        17(AX), $0x00
-	JEQ         near478
+	JEQ         near662
 	VMOVNTPS    Z4, (BX)(CX*4)
-	JMP         placed479
+	JMP         placed663
 
-near478:
+near662:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed479:
-	JMP both477
+placed663:
+	JMP both661
 
-half476:
+half660:
 	CMPB native+8(FP), $0x00
-	JEQ  ours480
+	JEQ  ours664
 
 	// VCVTNEPS2BF16 Z4, Y4
 	LONG $0x487ef262
 	WORD $0xe472
-	JMP  both481
+	JMP  both665
 
-ours480:
+ours664:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -5324,58 +9319,58 @@ ours480:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y4
 
-both481:
+both665:
 	VMOVDQU16 Y4, (BX)(CX*2)
 
-both477:
+both661:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols470
+	JLE  cols654
 
-cols471:
+cols655:
 	CMPQ      CX, DX
-	JGE       row482
+	JGE       row666
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half483
+	JNE       half667
 	VMOVUPS.Z (SI)(CX*4), K2, Z4
-	JMP       both484
+	JMP       both668
 
-half483:
+half667:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both484:
+both668:
 	CMPB      64(AX), $0x00
-	JNE       half485
+	JNE       half669
 	VMOVUPS.Z (DI)(CX*4), K2, Z7
-	JMP       both486
+	JMP       both670
 
-half485:
+half669:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both486:
+both670:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS.Z   (R10)(CX*4), K2, Z5
 	VMULPS      Z5, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half487
+	JNE         half671
 	VMOVUPS     Z4, K2, (BX)(CX*4)
-	JMP         both488
+	JMP         both672
 
-half487:
+half671:
 	CMPB native+8(FP), $0x00
-	JEQ  ours489
+	JEQ  ours673
 
 	// VCVTNEPS2BF16 Z4, Y3
 	LONG $0x487ef262
 	WORD $0xdc72
-	JMP  both490
+	JMP  both674
 
-ours489:
+ours673:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -5388,18 +9383,19 @@ ours489:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both490:
+both674:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both488:
-row482:
+both672:
+row666:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group437
+	JMP  group621
 
-group438:
+group622:
+done431:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -5408,3708 +9404,1844 @@ DATA element80000000<>+0(SB)/4, $0x80000000
 GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 // func softmaxAVX512(a *byte, native bool)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
-TEXT ·softmaxAVX512(SB), $80-9
-	MOVQ      a+0(FP), AX
-	VMOVDQU32 elementToUpper<>+0(SB), Z0
-	VMOVDQU32 elementToUpper<>+64(SB), Z1
-	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K1
-	MOVQ      56(AX), DX
-	MOVQ      DX, CX
-	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, BX
-	BZHIQ     CX, BX, BX
-	KMOVW     BX, K2
-	CMPQ      DX, $0x08
-	JGT       wider492
-	MOVQ      48(AX), CX
-	XORQ      BX, BX
-	XORQ      SI, SI
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT
+TEXT ·softmaxAVX512(SB), $7656-9
+	MOVQ         a+0(FP), AX
+	VMOVDQU32    elementToUpper<>+0(SB), Z0
+	VMOVDQU32    elementToUpper<>+64(SB), Z1
+	MOVL         $0xaaaaaaaa, CX
+	KMOVD        CX, K1
+	MOVQ         56(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K2
+	CMPQ         DX, $0x30
+	JGT          longer676
+	VBROADCASTSS elementffff0000<>+0(SB), Z0
+	XORQ         CX, CX
+	LEAQ         40(SP), BX
+	ADDQ         $0x3f, BX
+	ANDQ         $-64, BX
+	XORQ         SI, SI
+	XORQ         DI, DI
 
-far493:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far493
-	SUBQ  $0x00, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K1
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x08, DI
-	KMOVD DI, K3
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x10, DI
-	KMOVD DI, K4
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K5
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	MOVL  DX, 64(SP)
-	MOVL  DX, 68(SP)
-	MOVL  DX, 72(SP)
-	MOVL  DX, 76(SP)
-	XORQ  DX, DX
-	DECQ  CX
+far677:
+	INCQ DI
+	ADDQ DX, SI
+	ADDQ DX, SI
+	CMPQ SI, $0x00000c00
+	JLT  far677
+	MOVQ DI, 32(SP)
 
-group494:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	VBROADCASTSS element00000000<>+0(SB), X6
-	CMPB         16(AX), $0x00
-	JNE          half495
-	VBROADCASTSS elementff800000<>+0(SB), Z5
-	LEAQ         (DX)(SI*1), BX
+sixteen678:
+	MOVQ         16(SP), SI
+	MOVQ         SI, 24(SP)
+	MOVQ         48(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000010, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	MOVQ         SI, 16(SP)
+	VBROADCASTSS elementffffffff<>+0(SB), Z1
+	VBROADCASTSS elementffffffff<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	MOVQ         72(AX), SI
+	TESTQ        SI, SI
+	JZ           skip679
+	LEAQ         (CX), DI
+	VPBROADCASTD DI, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 48(AX), Z5
+	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
+	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have497
-	MOVL         (DI)(BX*4), BX
-
-have497:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have498
-	MOVL       (DI)(BX*4), BX
-
-have498:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z0
-	VMOVUPS (DI), K1, Z0
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip499
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip499:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have500
-	MOVL    (DI)(BX*4), BX
-
-have500:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z0
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip501
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip501:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have502
-	MOVL    (DI)(BX*4), BX
-
-have502:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z1
-	VMOVUPS (DI), K1, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip503
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip503:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have504
-	MOVL    (DI)(BX*4), BX
-
-have504:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip505
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip505:
-	LEAQ    4(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have506
-	MOVL    (DI)(BX*4), BX
-
-have506:
-	MOVL    BX, 32(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z4
-	VMOVUPS (DI), K1, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip507
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 64(SP)
-	VPINSRD $0x00, (DI)(BX*4), X6, X6
-
-skip507:
-	LEAQ    5(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have508
-	MOVL    (DI)(BX*4), BX
-
-have508:
-	MOVL    BX, 36(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip509
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 68(SP)
-	VPINSRD $0x01, (DI)(BX*4), X6, X6
-
-skip509:
-	LEAQ    6(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have510
-	MOVL    (DI)(BX*4), BX
-
-have510:
-	MOVL    BX, 40(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z5
-	VMOVUPS (DI), K1, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip511
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 72(SP)
-	VPINSRD $0x02, (DI)(BX*4), X6, X6
-
-skip511:
-	LEAQ    7(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have512
-	MOVL    (DI)(BX*4), BX
-
-have512:
-	MOVL    BX, 44(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip513
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 76(SP)
-	VPINSRD $0x03, (DI)(BX*4), X6, X6
-
-skip513:
-	JMP both496
-
-half495:
-	VBROADCASTSS elementff800000<>+0(SB), Z5
-	VMOVDQU32    elementToUpper<>+0(SB), Z7
-	VMOVDQU32    elementToUpper<>+64(SB), Z0
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have514
-	MOVL         (DI)(BX*4), BX
-
-have514:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have515
-	MOVL       (DI)(BX*4), BX
-
-have515:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z0
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z0
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip516
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip516:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have517
-	MOVL    (DI)(BX*4), BX
-
-have517:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z0
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip518
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip518:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have519
-	MOVL    (DI)(BX*4), BX
-
-have519:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z1
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip520
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip520:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have521
-	MOVL    (DI)(BX*4), BX
-
-have521:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip522
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip522:
-	LEAQ    4(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have523
-	MOVL    (DI)(BX*4), BX
-
-have523:
-	MOVL        BX, 32(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z4
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip524
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 64(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X6, X6
-
-skip524:
-	LEAQ    5(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have525
-	MOVL    (DI)(BX*4), BX
-
-have525:
-	MOVL        BX, 36(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip526
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 68(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X6, X6
-
-skip526:
-	LEAQ    6(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have527
-	MOVL    (DI)(BX*4), BX
-
-have527:
-	MOVL        BX, 40(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z5
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip528
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 72(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X6, X6
-
-skip528:
-	LEAQ    7(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have529
-	MOVL    (DI)(BX*4), BX
-
-have529:
-	MOVL        BX, 44(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip530
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 76(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X6, X6
-
-skip530:
-both496:
-	VSHUFF32X4 $0x88, Z1, Z0, Z7
-	VSHUFF32X4 $0xdd, Z1, Z0, Z8
-	VMAXPS     Z8, Z7, Z7
-	VSHUFF32X4 $0x88, Z5, Z4, Z8
-	VSHUFF32X4 $0xdd, Z5, Z4, Z9
-	VMAXPS     Z9, Z8, Z8
-	VSHUFPS    $0x44, Z8, Z7, Z9
-	VSHUFPS    $0xee, Z8, Z7, Z7
-	VMAXPS     Z7, Z9, Z9
-	VPERMILPS  $0xb1, Z9, Z7
-	VMAXPS     Z7, Z9, Z9
-	VMOVDQU32  elementOrder2<>+0(SB), Z7
-	VPERMPS    Z9, Z7, Z9
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread2<>+192(SB), Z7
-	VPERMPS    Z9, Z7, Z7
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip531
-	VCMPPS     $0x00, Z7, Z5, K5
-	KMOVW      K5, DI
-	MOVQ       DI, R8
-	SHRQ       $0x08, R8
-	TZCNTQ     R8, R8
-	XORQ       R9, R9
-	CMPL       R8, 76(SP)
-	SETEQ      R9
-	LEAQ       (R9)(BX*2), BX
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 72(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip531:
-	VSUBPS    Z7, Z5, Z5
-	VMOVDQU32 elementSpread2<>+128(SB), Z7
-	VPERMPS   Z9, Z7, Z7
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip532
-	VCMPPS    $0x00, Z7, Z4, K5
-	KMOVW     K5, DI
-	MOVQ      DI, R8
-	SHRQ      $0x08, R8
-	TZCNTQ    R8, R8
-	XORQ      R9, R9
-	CMPL      R8, 68(SP)
-	SETEQ     R9
-	LEAQ      (R9)(BX*2), BX
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 64(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip532:
-	VSUBPS    Z7, Z4, Z4
-	VMOVDQU32 elementSpread2<>+64(SB), Z7
-	VPERMPS   Z9, Z7, Z7
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip533
-	VCMPPS    $0x00, Z7, Z1, K5
-	KMOVW     K5, DI
-	MOVQ      DI, R8
-	SHRQ      $0x08, R8
-	TZCNTQ    R8, R8
-	XORQ      R9, R9
-	CMPL      R8, 60(SP)
-	SETEQ     R9
-	LEAQ      (R9)(BX*2), BX
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip533:
-	VSUBPS    Z7, Z1, Z1
-	VMOVDQU32 elementSpread2<>+0(SB), Z7
-	VPERMPS   Z9, Z7, Z7
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip534
-	VCMPPS    $0x00, Z7, Z0, K5
-	KMOVW     K5, DI
-	MOVQ      DI, R8
-	SHRQ      $0x08, R8
-	TZCNTQ    R8, R8
-	XORQ      R9, R9
-	CMPL      R8, 52(SP)
-	SETEQ     R9
-	LEAQ      (R9)(BX*2), BX
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip534:
-	VSUBPS       Z7, Z0, Z0
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000008, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half535
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VMAXPS       Z0, Z7, Z0
-	VMAXPS       Z1, Z7, Z1
-	VMAXPS       Z4, Z7, Z4
-	VMAXPS       Z5, Z7, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z12
-	VMOVAPS      Z11, Z13
-	VMOVAPS      Z11, Z14
-	VMOVAPS      Z11, Z15
-	VFMADD231PS  Z7, Z0, Z12
-	VFMADD231PS  Z7, Z1, Z13
-	VFMADD231PS  Z7, Z4, Z14
-	VFMADD231PS  Z7, Z5, Z15
-	VSUBPS       Z11, Z12, Z7
-	VSUBPS       Z11, Z13, Z8
-	VSUBPS       Z11, Z14, Z10
-	VSUBPS       Z11, Z15, Z11
-	VBROADCASTSS element3f318000<>+0(SB), Z16
-	VBROADCASTSS elementb95e8083<>+0(SB), Z17
-	VFNMADD231PS Z16, Z7, Z0
-	VFNMADD231PS Z16, Z8, Z1
-	VFNMADD231PS Z16, Z10, Z4
-	VFNMADD231PS Z16, Z11, Z5
-	VFNMADD231PS Z17, Z7, Z0
-	VFNMADD231PS Z17, Z8, Z1
-	VFNMADD231PS Z17, Z10, Z4
-	VFNMADD231PS Z17, Z11, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z11
-	VMOVAPS      Z11, Z7
-	VMOVAPS      Z11, Z8
-	VMOVAPS      Z11, Z10
-	VMOVAPS      Z11, Z11
-	VBROADCASTSS element3c091d05<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VBROADCASTSS element3d2aac79<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VBROADCASTSS element3efffffe<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VMULPS       Z0, Z7, Z7
-	VMULPS       Z1, Z8, Z8
-	VMULPS       Z4, Z10, Z10
-	VMULPS       Z5, Z11, Z11
-	VFMADD213PS  Z0, Z0, Z7
-	VFMADD213PS  Z1, Z1, Z8
-	VFMADD213PS  Z4, Z4, Z10
-	VFMADD213PS  Z5, Z5, Z11
-	VPSLLD       $0x17, Z12, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VFMADD213PS  Z12, Z12, Z7
-	VFMADD213PS  Z13, Z13, Z8
-	VFMADD213PS  Z14, Z14, Z10
-	VFMADD213PS  Z15, Z15, Z11
-	VMOVAPS      Z7, Z0
-	VMOVAPS      Z8, Z1
-	VMOVAPS      Z10, Z4
-	VMOVAPS      Z11, Z5
-	JMP          both536
-
-half535:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VMAXPS       Z0, Z7, Z0
-	VMAXPS       Z1, Z7, Z1
-	VMAXPS       Z4, Z7, Z4
-	VMAXPS       Z5, Z7, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z7
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+0(SB), Z11
-	VMOVUPS      elementPowers<>+64(SB), Z12
-	VMOVAPS      Z8, Z13
-	VMOVAPS      Z8, Z14
-	VMOVAPS      Z8, Z15
-	VMOVAPS      Z8, Z16
-	VFMADD231PS  Z7, Z0, Z13
-	VFMADD231PS  Z7, Z1, Z14
-	VFMADD231PS  Z7, Z4, Z15
-	VFMADD231PS  Z7, Z5, Z16
-	VSUBPS       Z8, Z13, Z7
-	VSUBPS       Z8, Z14, Z17
-	VSUBPS       Z8, Z15, Z18
-	VSUBPS       Z8, Z16, Z8
-	VFNMADD231PS Z10, Z7, Z0
-	VFNMADD231PS Z10, Z17, Z1
-	VFNMADD231PS Z10, Z18, Z4
-	VFNMADD231PS Z10, Z8, Z5
-	VPSLLD       $0x12, Z13, Z7
-	VPSLLD       $0x12, Z14, Z17
-	VPSLLD       $0x12, Z15, Z18
-	VPSLLD       $0x12, Z16, Z8
-	VPERMI2PS    Z12, Z11, Z13
-	VPERMI2PS    Z12, Z11, Z14
-	VPERMI2PS    Z12, Z11, Z15
-	VPERMI2PS    Z12, Z11, Z16
-	VPADDD       Z7, Z13, Z13
-	VPADDD       Z17, Z14, Z14
-	VPADDD       Z18, Z15, Z15
-	VPADDD       Z8, Z16, Z16
-	VFMADD213PS  Z13, Z13, Z0
-	VFMADD213PS  Z14, Z14, Z1
-	VFMADD213PS  Z15, Z15, Z4
-	VFMADD213PS  Z16, Z16, Z5
-
-both536:
-	VSHUFF32X4   $0x88, Z1, Z0, Z7
-	VSHUFF32X4   $0xdd, Z1, Z0, Z8
-	VADDPS       Z8, Z7, Z7
-	VSHUFF32X4   $0x88, Z5, Z4, Z8
-	VSHUFF32X4   $0xdd, Z5, Z4, Z10
-	VADDPS       Z10, Z8, Z8
-	VSHUFPS      $0x44, Z8, Z7, Z10
-	VSHUFPS      $0xee, Z8, Z7, Z7
-	VADDPS       Z7, Z10, Z10
-	VPERMILPS    $0xb1, Z10, Z7
-	VADDPS       Z7, Z10, Z10
-	VMOVDQU32    elementOrder2<>+0(SB), Z7
-	VPERMPS      Z10, Z7, Z10
-	MOVQ         CX, BX
-	SUBQ         DX, BX
-	INCQ         BX
-	MOVQ         $0x00000008, DI
-	CMPQ         BX, DI
-	CMOVQGT      DI, BX
-	MOVQ         $0x000000ff, DI
-	BZHIQ        BX, DI, DI
-	KMOVW        DI, K5
-	MOVQ         80(AX), BX
-	VMOVUPS      Y10, K5, (BX)(DX*4)
-	MOVQ         72(AX), BX
-	TESTQ        BX, BX
-	JZ           skip537
-	VINSERTI32X4 $0x01, X6, Y2, Y2
-	VSUBPS       Y2, Y9, Y2
-	MOVQ         88(AX), BX
-	VMOVUPS      Y2, K5, (BX)(DX*4)
-
-skip537:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip538
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y10, Y3, Y3
-	VMOVDQU32    elementSpread2<>+0(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+0(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 48(SP), Z8
-	VPBROADCASTD 52(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z0, K5, Z0
-	VMULPS       Z7, Z0, Z0
-	VMOVDQU32    elementSpread2<>+64(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+64(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 56(SP), Z8
-	VPBROADCASTD 60(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z1, K5, Z1
-	VMULPS       Z7, Z1, Z1
-	VMOVDQU32    elementSpread2<>+128(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+128(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 64(SP), Z8
-	VPBROADCASTD 68(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z4, K5, Z4
-	VMULPS       Z7, Z4, Z4
-	VMOVDQU32    elementSpread2<>+192(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+192(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 72(SP), Z8
-	VPBROADCASTD 76(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z5, K5, Z5
-	VMULPS       Z7, Z5, Z5
-	CMPB         40(AX), $0x00
-	JNE          half539
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, K1, (BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, K3, -32(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z1, K1, (BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z1, K3, -32(BX)
-	MOVL         32(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, K1, (BX)
-	MOVL         36(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, K3, -32(BX)
-	MOVL         40(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, K1, (BX)
-	MOVL         44(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, K3, -32(BX)
-	JMP          both540
-
-half539:
-	CMPB native+8(FP), $0x00
-	JEQ  ours541
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z6
-	LONG $0x4877f262
-	WORD $0xf072
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z0
-	LONG $0x4857f262
-	WORD $0xc472
-	JMP  both542
-
-ours541:
-	VBROADCASTSS element00010000<>+0(SB), Z7
-	VBROADCASTSS element00007fff<>+0(SB), Z8
-	VBROADCASTSS element00008000<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VMOVDQU32    elementUpper<>+0(SB), Z11
-	VPTESTMD     Z7, Z0, K5
-	VPADDD       Z8, Z0, Z6
-	VPADDD       Z9, Z0, K5, Z6
-	VCMPPS       $0x03, Z0, Z0, K5
-	VPORD        Z10, Z0, K5, Z6
-	VPTESTMD     Z7, Z1, K5
-	VPADDD       Z8, Z1, Z0
-	VPADDD       Z9, Z1, K5, Z0
-	VCMPPS       $0x03, Z1, Z1, K5
-	VPORD        Z10, Z1, K5, Z0
-	VPERMT2W     Z0, Z11, Z6
-	VPTESTMD     Z7, Z4, K5
-	VPADDD       Z8, Z4, Z0
-	VPADDD       Z9, Z4, K5, Z0
-	VCMPPS       $0x03, Z4, Z4, K5
-	VPORD        Z10, Z4, K5, Z0
-	VPTESTMD     Z7, Z5, K5
-	VPADDD       Z8, Z5, Z1
-	VPADDD       Z9, Z5, K5, Z1
-	VCMPPS       $0x03, Z5, Z5, K5
-	VPORD        Z10, Z5, K5, Z1
-	VPERMT2W     Z1, Z11, Z0
-
-both542:
-	VEXTRACTI64X4 $0x01, Z6, Y3
-	VEXTRACTI64X4 $0x01, Z0, Y4
-	MOVL          16(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	CMPB          native+8(FP), $0x00
-	JEQ           ours543
-	JMP           both544
-
-ours543:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both544:
-	VMOVDQU16 Y6, K1, (BX)
-	MOVL      20(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours545
-	JMP       both546
-
-ours545:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both546:
-	VMOVDQU16 Y6, K3, -16(BX)
-	MOVL      24(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours547
-	JMP       both548
-
-ours547:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both548:
-	VMOVDQU16 Y3, K1, (BX)
-	MOVL      28(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours549
-	JMP       both550
-
-ours549:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both550:
-	VMOVDQU16 Y3, K3, -16(BX)
-	MOVL      32(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours551
-	JMP       both552
-
-ours551:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both552:
-	VMOVDQU16 Y0, K1, (BX)
-	MOVL      36(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours553
-	JMP       both554
-
-ours553:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both554:
-	VMOVDQU16 Y0, K3, -16(BX)
-	MOVL      40(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours555
-	JMP       both556
-
-ours555:
-	VBROADCASTSS element00010000<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z0
-	VBROADCASTSS element00008000<>+0(SB), Z0
-	VBROADCASTSS element00400000<>+0(SB), Z0
-	VMOVDQU32    elementUpper<>+0(SB), Z0
-
-both556:
-	VMOVDQU16 Y4, K1, (BX)
-	MOVL      44(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours557
-	JMP       both558
-
-ours557:
-	VBROADCASTSS element00010000<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z0
-	VBROADCASTSS element00008000<>+0(SB), Z0
-	VBROADCASTSS element00400000<>+0(SB), Z0
-	VMOVDQU32    elementUpper<>+0(SB), Z0
-
-both558:
-	VMOVDQU16 Y4, K3, -16(BX)
-
-both540:
-skip538:
-	ADDQ $0x08, DX
-	CMPQ DX, CX
-	JLE  group494
-	JMP  done491
-
-wider492:
-	CMPQ DX, $0x10
-	JGT  wider559
-	MOVQ 48(AX), CX
-	XORQ BX, BX
+	JZ           skip680
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K1
+	VPGATHERDD   (DI)(Z4*4), K1, Z5
+	VMOVDQA32    Z5, Z4
+
+skip680:
+	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
+	MOVQ        $0x0000000200000000, DI
+	ADDQ        SI, DI
+	MOVL        $0x0000ffff, SI
+	KMOVW       SI, K1
+	VPGATHERDD  (DI)(Z4*4), K1, Z1
+
+skip679:
+	VBROADCASTSS elementff800000<>+0(SB), Z4
+	MOVQ         CX, SI
+	MOVQ         8(AX), DI
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
+	JZ           skip684
+	MOVL         (R8)(SI*4), SI
+
+skip684:
+	IMULQ 8(AX), SI
+	ADDQ  (AX), SI
+	MOVQ  CX, R8
+	MOVQ  16(SP), R9
+	LEAQ  -1(CX)(R9*1), R9
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JZ    skip685
+	MOVL  (R10)(R8*4), R8
+
+skip685:
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JZ    skip686
+	MOVL  (R10)(R9*4), R9
+
+skip686:
+	SUBQ R8, R9
+	INCQ R9
+	CMPQ R9, 16(SP)
+	JNE  apart682
+	MOVQ 48(AX), R8
+	MOVQ DX, R9
+	ADDQ R9, R9
+	CMPB 16(AX), $0x00
+	JNE  half687
+	ADDQ R9, R9
+	JMP  both688
+
+half687:
+both688:
+	DECQ  R8
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JZ    skip689
+	MOVL  (R10)(R8*4), R8
+
+skip689:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+	ADDQ  R9, R8
+	ADDQ  $0x0f, R9
+	ANDQ  $-16, R9
+	ADDQ  SI, R9
+	LEAQ  (R9)(DI*8), R9
+	LEAQ  (R9)(DI*4), R9
+	LEAQ  (R9)(DI*2), R9
+	LEAQ  (R9)(DI*1), R9
+	CMPQ  R9, R8
+	JLE   have681
+
+apart682:
+	MOVQ DX, SI
+	ADDQ SI, SI
+	CMPB 16(AX), $0x00
+	JNE  half691
+	ADDQ SI, SI
+	JMP  both692
+
+half691:
+both692:
+	CMPQ         SI, $0x40
+	JLE          few690
+	LEAQ         32(CX), SI
+	VPBROADCASTD SI, Z5
+	VPADDD       elementNumbers<>+0(SB), Z5, Z5
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z5, Z5
+	MOVQ         64(AX), SI
+	TESTQ        SI, SI
+	JZ           skip693
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VPGATHERDD   (SI)(Z5*4), K1, Z6
+	VMOVDQA32    Z6, Z5
+
+skip693:
+	VPBROADCASTQ  8(AX), Z6
+	VPBROADCASTQ  (AX), Z7
+	VEXTRACTI64X4 $0x00, Z5, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 7016(SP)
+	VEXTRACTI64X4 $0x01, Z5, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z6, Z5, Z5
+	VPADDQ        Z7, Z5, Z5
+	VMOVDQU64     Z5, 7080(SP)
+	XORQ          SI, SI
+
+ask694:
+	MOVQ         7016(SP)(SI*8), DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	PREFETCHT0   128(DI)
+	INCQ         SI
+	CMPQ         SI, $0x10
+	JLT          ask694
+	MOVQ         24(AX), SI
+	TESTQ        SI, SI
+	JZ           skip695
+	LEAQ         (CX), SI
+	VPBROADCASTD SI, Z5
+	VPADDD       elementNumbers<>+0(SB), Z5, Z5
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z5, Z5
+	MOVQ         64(AX), SI
+	TESTQ        SI, SI
+	JZ           skip696
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VPGATHERDD   (SI)(Z5*4), K1, Z6
+	VMOVDQA32    Z6, Z5
+
+skip696:
+	VPBROADCASTQ  32(AX), Z6
+	VPBROADCASTQ  24(AX), Z7
+	VEXTRACTI64X4 $0x00, Z5, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 7144(SP)
+	VEXTRACTI64X4 $0x01, Z5, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z6, Z5, Z5
+	VPADDQ        Z7, Z5, Z5
+	VMOVDQU64     Z5, 7208(SP)
+	XORQ          SI, SI
+
+ask697:
+	MOVQ       7144(SP)(SI*8), DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	INCQ       SI
+	CMPQ       SI, $0x10
+	JLT        ask697
+
+skip695:
+few690:
+	LEAQ         (CX), SI
+	VPBROADCASTD SI, Z5
+	VPADDD       elementNumbers<>+0(SB), Z5, Z5
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z5, Z5
+	MOVQ         64(AX), SI
+	TESTQ        SI, SI
+	JZ           skip698
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VPGATHERDD   (SI)(Z5*4), K1, Z6
+	VMOVDQA32    Z6, Z5
+
+skip698:
+	VPBROADCASTQ  8(AX), Z6
+	VPBROADCASTQ  (AX), Z7
+	VEXTRACTI64X4 $0x00, Z5, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 7272(SP)
+	VEXTRACTI64X4 $0x01, Z5, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z6, Z5, Z5
+	VPADDQ        Z7, Z5, Z5
+	VMOVDQU64     Z5, 7336(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          16(AX), $0x00
+	JNE           half699
+	ADDQ          R8, R8
+	JMP           both700
+
+half699:
+both700:
 	XORQ SI, SI
+	CMPB 16(AX), $0x00
+	JNE  half701
 
-far560:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far560
-	SUBQ  $0x00, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K1
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K3
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	XORQ  DX, DX
-	DECQ  CX
+piece703:
+	CMPQ            R8, $0x10
+	JLT             short704
+	MOVQ            7272(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            7280(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z6
+	MOVQ            7288(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z7
+	MOVQ            7296(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z8
+	MOVQ            7304(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            7312(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
+	MOVQ            7320(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z7, Z7
+	MOVQ            7328(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z8, Z8
+	MOVQ            7336(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            7344(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
+	MOVQ            7352(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z7, Z7
+	MOVQ            7360(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z8, Z8
+	MOVQ            7368(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	MOVQ            7376(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+	MOVQ            7384(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z7, Z7
+	MOVQ            7392(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z8, Z8
+	VUNPCKLPS       Z6, Z5, Z9
+	VUNPCKHPS       Z6, Z5, Z6
+	VUNPCKLPS       Z8, Z7, Z5
+	VUNPCKHPS       Z8, Z7, Z7
+	VUNPCKLPD       Z5, Z9, Z8
+	VUNPCKHPD       Z5, Z9, Z5
+	VUNPCKLPD       Z7, Z6, Z9
+	VUNPCKHPD       Z7, Z6, Z6
+	VMOVUPS         Z8, (DI)
+	VMOVUPS         Z5, 64(DI)
+	VMOVUPS         Z9, 128(DI)
+	VMOVUPS         Z6, 192(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000100, DI
+	SUBQ            $0x10, R8
+	JMP             piece703
 
-group561:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	CMPB         16(AX), $0x00
-	JNE          half562
+short704:
+	TESTQ        R8, R8
+	JZ           pieces705
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         7272(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         7280(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         7288(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x00, X8, Z7, Z7
+	MOVQ         7296(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x00, X9, Z8, Z8
+	MOVQ         7304(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z5, Z5
+	MOVQ         7312(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z6, Z6
+	MOVQ         7320(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z7, Z7
+	MOVQ         7328(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z8, Z8
+	MOVQ         7336(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z5, Z5
+	MOVQ         7344(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z6, Z6
+	MOVQ         7352(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z7, Z7
+	MOVQ         7360(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z8, Z8
+	MOVQ         7368(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z5, Z5
+	MOVQ         7376(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z6, Z6
+	MOVQ         7384(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z7, Z7
+	MOVQ         7392(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z8, Z8
+	VUNPCKLPS    Z6, Z5, Z9
+	VUNPCKHPS    Z6, Z5, Z6
+	VUNPCKLPS    Z8, Z7, Z5
+	VUNPCKHPS    Z8, Z7, Z7
+	VUNPCKLPD    Z5, Z9, Z8
+	VUNPCKHPD    Z5, Z9, Z5
+	VUNPCKLPD    Z7, Z6, Z9
+	VUNPCKHPD    Z7, Z6, Z6
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z5, 64(DI)
+	VMOVUPS      Z9, 128(DI)
+	VMOVUPS      Z6, 192(DI)
+
+pieces705:
+	JMP both702
+
+half701:
+piece706:
+	CMPQ            R8, $0x10
+	JLT             short707
+	MOVQ            7272(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            7280(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z6
+	MOVQ            7288(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z7
+	MOVQ            7296(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z8
+	MOVQ            7304(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            7312(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
+	MOVQ            7320(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z7, Z7
+	MOVQ            7328(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z8, Z8
+	MOVQ            7336(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            7344(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
+	MOVQ            7352(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z7, Z7
+	MOVQ            7360(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z8, Z8
+	MOVQ            7368(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	MOVQ            7376(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+	MOVQ            7384(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z7, Z7
+	MOVQ            7392(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z8, Z8
+	VUNPCKLPS       Z6, Z5, Z9
+	VUNPCKHPS       Z6, Z5, Z6
+	VUNPCKLPS       Z8, Z7, Z5
+	VUNPCKHPS       Z8, Z7, Z7
+	VUNPCKLPD       Z5, Z9, Z8
+	VUNPCKHPD       Z5, Z9, Z5
+	VUNPCKLPD       Z7, Z6, Z9
+	VUNPCKHPD       Z7, Z6, Z6
+	VPSLLD          $0x10, Z8, Z7
+	VPANDD          Z0, Z8, Z8
+	VPSLLD          $0x10, Z5, Z10
+	VPANDD          Z0, Z5, Z5
+	VPSLLD          $0x10, Z9, Z11
+	VPANDD          Z0, Z9, Z9
+	VPSLLD          $0x10, Z6, Z12
+	VPANDD          Z0, Z6, Z6
+	VMOVUPS         Z7, (DI)
+	VMOVUPS         Z8, 64(DI)
+	VMOVUPS         Z10, 128(DI)
+	VMOVUPS         Z5, 192(DI)
+	VMOVUPS         Z11, 256(DI)
+	VMOVUPS         Z9, 320(DI)
+	VMOVUPS         Z12, 384(DI)
+	VMOVUPS         Z6, 448(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000200, DI
+	SUBQ            $0x10, R8
+	JMP             piece706
+
+short707:
+	TESTQ        R8, R8
+	JZ           pieces708
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         7272(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         7280(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x00, X7, Z6, Z6
+	MOVQ         7288(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x00, X8, Z7, Z7
+	MOVQ         7296(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x00, X9, Z8, Z8
+	MOVQ         7304(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z5, Z5
+	MOVQ         7312(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z6, Z6
+	MOVQ         7320(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z7, Z7
+	MOVQ         7328(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x01, X9, Z8, Z8
+	MOVQ         7336(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z5, Z5
+	MOVQ         7344(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z6, Z6
+	MOVQ         7352(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z7, Z7
+	MOVQ         7360(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x02, X9, Z8, Z8
+	MOVQ         7368(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z5, Z5
+	MOVQ         7376(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z6, Z6
+	MOVQ         7384(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z7, Z7
+	MOVQ         7392(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z8, Z8
+	VUNPCKLPS    Z6, Z5, Z9
+	VUNPCKHPS    Z6, Z5, Z6
+	VUNPCKLPS    Z8, Z7, Z5
+	VUNPCKHPS    Z8, Z7, Z7
+	VUNPCKLPD    Z5, Z9, Z8
+	VUNPCKHPD    Z5, Z9, Z5
+	VUNPCKLPD    Z7, Z6, Z9
+	VUNPCKHPD    Z7, Z6, Z6
+	VPSLLD       $0x10, Z8, Z7
+	VPANDD       Z0, Z8, Z8
+	VPSLLD       $0x10, Z5, Z10
+	VPANDD       Z0, Z5, Z5
+	VPSLLD       $0x10, Z9, Z11
+	VPANDD       Z0, Z9, Z9
+	VPSLLD       $0x10, Z6, Z12
+	VPANDD       Z0, Z6, Z6
+	VMOVUPS      Z7, (DI)
+	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      Z10, 128(DI)
+	VMOVUPS      Z5, 192(DI)
+	VMOVUPS      Z11, 256(DI)
+	VMOVUPS      Z9, 320(DI)
+	VMOVUPS      Z12, 384(DI)
+	VMOVUPS      Z6, 448(DI)
+
+pieces708:
+both702:
+	JMP read683
+
+have681:
+	LEAQ (DI)(DI*2), R8
+	LEAQ (SI)(DI*4), R9
+	LEAQ (R9)(DI*4), R10
+	LEAQ (R10)(DI*4), R11
+	MOVQ BX, R12
+	MOVQ DX, R13
+	ADDQ R13, R13
+	CMPB 16(AX), $0x00
+	JNE  half709
+	ADDQ R13, R13
+	JMP  both710
+
+half709:
+both710:
+	CMPB 16(AX), $0x00
+	JNE  half711
+
+piece713:
+	VBROADCASTF32X4 (SI), Z5
+	VINSERTF32X4    $0x01, (R9), Z5, Z5
+	VINSERTF32X4    $0x02, (R10), Z5, Z5
+	VINSERTF32X4    $0x03, (R11), Z5, Z5
+	VBROADCASTF32X4 (SI)(DI*1), Z6
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z6, Z6
+	VBROADCASTF32X4 (SI)(DI*2), Z7
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z7, Z7
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z7, Z7
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z7, Z7
+	VBROADCASTF32X4 (SI)(R8*1), Z8
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z8, Z8
+	VUNPCKLPS       Z6, Z5, Z9
+	VUNPCKHPS       Z6, Z5, Z6
+	VUNPCKLPS       Z8, Z7, Z5
+	VUNPCKHPS       Z8, Z7, Z7
+	VUNPCKLPD       Z5, Z9, Z8
+	VUNPCKHPD       Z5, Z9, Z5
+	VUNPCKLPD       Z7, Z6, Z9
+	VUNPCKHPD       Z7, Z6, Z6
+	VMOVUPS         Z8, (R12)
+	VMOVUPS         Z5, 64(R12)
+	VMOVUPS         Z9, 128(R12)
+	VMOVUPS         Z6, 192(R12)
+	ADDQ            $0x00000100, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece713
+	JMP             both712
+
+half711:
+piece714:
+	VBROADCASTF32X4 (SI), Z5
+	VINSERTF32X4    $0x01, (R9), Z5, Z5
+	VINSERTF32X4    $0x02, (R10), Z5, Z5
+	VINSERTF32X4    $0x03, (R11), Z5, Z5
+	VBROADCASTF32X4 (SI)(DI*1), Z6
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z6, Z6
+	VBROADCASTF32X4 (SI)(DI*2), Z7
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z7, Z7
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z7, Z7
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z7, Z7
+	VBROADCASTF32X4 (SI)(R8*1), Z8
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z8, Z8
+	VUNPCKLPS       Z6, Z5, Z9
+	VUNPCKHPS       Z6, Z5, Z6
+	VUNPCKLPS       Z8, Z7, Z5
+	VUNPCKHPS       Z8, Z7, Z7
+	VUNPCKLPD       Z5, Z9, Z8
+	VUNPCKHPD       Z5, Z9, Z5
+	VUNPCKLPD       Z7, Z6, Z9
+	VUNPCKHPD       Z7, Z6, Z6
+	VPSLLD          $0x10, Z8, Z7
+	VPANDD          Z0, Z8, Z8
+	VPSLLD          $0x10, Z5, Z10
+	VPANDD          Z0, Z5, Z5
+	VPSLLD          $0x10, Z9, Z11
+	VPANDD          Z0, Z9, Z9
+	VPSLLD          $0x10, Z6, Z12
+	VPANDD          Z0, Z6, Z6
+	VMOVUPS         Z7, (R12)
+	VMOVUPS         Z8, 64(R12)
+	VMOVUPS         Z10, 128(R12)
+	VMOVUPS         Z5, 192(R12)
+	VMOVUPS         Z11, 256(R12)
+	VMOVUPS         Z9, 320(R12)
+	VMOVUPS         Z12, 384(R12)
+	VMOVUPS         Z6, 448(R12)
+	ADDQ            $0x00000200, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece714
+
+both712:
+read683:
+	MOVQ         DX, SI
+	SHLQ         $0x06, SI
+	ADDQ         BX, SI
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z4, 64(SI)
+	VMOVUPS      Z4, 128(SI)
+	VMOVUPS      Z4, 192(SI)
+	VMOVUPS      Z4, 256(SI)
+	VMOVUPS      Z4, 320(SI)
+	VMOVUPS      Z4, 384(SI)
+	VBROADCASTSS elementff800000<>+0(SB), Z4
 	VBROADCASTSS elementff800000<>+0(SB), Z5
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have564
-	MOVL         (DI)(BX*4), BX
+	VBROADCASTSS elementff800000<>+0(SB), Z6
+	VBROADCASTSS elementff800000<>+0(SB), Z7
+	MOVQ         DX, DI
+	XORQ         SI, SI
+	SHLQ         $0x06, DI
 
-have564:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have565
-	MOVL       (DI)(BX*4), BX
+four715:
+	VMAXPS       (BX)(SI*1), Z4, Z4
+	VMAXPS       64(BX)(SI*1), Z5, Z5
+	VMAXPS       128(BX)(SI*1), Z6, Z6
+	VMAXPS       192(BX)(SI*1), Z7, Z7
+	ADDQ         $0x00000100, SI
+	CMPQ         SI, DI
+	JLT          four715
+	VMAXPS       Z5, Z4, Z4
+	VMAXPS       Z7, Z6, Z6
+	VMAXPS       Z6, Z4, Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	MOVQ         CX, SI
+	LEAQ         3584(BX), DI
+	MOVQ         48(AX), R10
+	MOVQ         CX, R8
+	DECQ         R10
+	ADDQ         32(SP), R8
+	ADDQ         $0x00, R8
+	CMPQ         R10, R8
+	CMOVQGT      R8, R10
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
+	JZ           skip716
+	MOVL         (R8)(R10*4), R10
 
-have565:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z0
-	VMOVUPS (DI), K1, Z0
-	MOVQ    72(AX), R8
+skip716:
+	IMULQ   8(AX), R10
+	ADDQ    (AX), R10
+	MOVQ    48(AX), R11
+	MOVQ    CX, R8
+	DECQ    R11
+	ADDQ    32(SP), R8
+	ADDQ    $0x08, R8
+	CMPQ    R11, R8
+	CMOVQGT R8, R11
+	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip566
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip566:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have567
-	MOVL    (DI)(BX*4), BX
-
-have567:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z1
-	VMOVUPS (DI), K1, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip568
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip568:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have569
-	MOVL    (DI)(BX*4), BX
-
-have569:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z4
-	VMOVUPS (DI), K1, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip570
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip570:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have571
-	MOVL    (DI)(BX*4), BX
-
-have571:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z5
-	VMOVUPS (DI), K1, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip572
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip572:
-	JMP both563
-
-half562:
-	VBROADCASTSS elementff800000<>+0(SB), Z5
-	VMOVDQU32    elementToUpper<>+0(SB), Z6
-	VMOVDQU32    elementToUpper<>+64(SB), Z0
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have573
-	MOVL         (DI)(BX*4), BX
-
-have573:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have574
-	MOVL       (DI)(BX*4), BX
-
-have574:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z0
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z0
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip575
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip575:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have576
-	MOVL    (DI)(BX*4), BX
-
-have576:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z1
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip577
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip577:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have578
-	MOVL    (DI)(BX*4), BX
-
-have578:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z4
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip579
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip579:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have580
-	MOVL    (DI)(BX*4), BX
-
-have580:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z5
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip581
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip581:
-both563:
-	VSHUFF32X4 $0x44, Z1, Z0, Z6
-	VSHUFF32X4 $0xee, Z1, Z0, Z7
-	VMAXPS     Z7, Z6, Z6
-	VSHUFF32X4 $0x44, Z5, Z4, Z7
-	VSHUFF32X4 $0xee, Z5, Z4, Z8
-	VMAXPS     Z8, Z7, Z7
-	VSHUFF32X4 $0x88, Z7, Z6, Z8
-	VSHUFF32X4 $0xdd, Z7, Z6, Z6
-	VMAXPS     Z6, Z8, Z8
-	VPERMILPS  $0x4e, Z8, Z6
-	VMAXPS     Z6, Z8, Z8
-	VPERMILPS  $0xb1, Z8, Z6
-	VMAXPS     Z6, Z8, Z8
-	VMOVDQU32  elementOrder<>+0(SB), Z6
-	VPERMPS    Z8, Z6, Z8
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread<>+192(SB), Z6
-	VPERMPS    Z8, Z6, Z6
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip582
-	VCMPPS     $0x00, Z6, Z5, K3
-	KMOVW      K3, DI
-	MOVQ       DI, DI
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 60(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip582:
-	VSUBPS    Z6, Z5, Z5
-	VMOVDQU32 elementSpread<>+128(SB), Z6
-	VPERMPS   Z8, Z6, Z6
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip583
-	VCMPPS    $0x00, Z6, Z4, K3
-	KMOVW     K3, DI
-	MOVQ      DI, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip583:
-	VSUBPS    Z6, Z4, Z4
-	VMOVDQU32 elementSpread<>+64(SB), Z6
-	VPERMPS   Z8, Z6, Z6
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip584
-	VCMPPS    $0x00, Z6, Z1, K3
-	KMOVW     K3, DI
-	MOVQ      DI, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 52(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip584:
-	VSUBPS    Z6, Z1, Z1
-	VMOVDQU32 elementSpread<>+0(SB), Z6
-	VPERMPS   Z8, Z6, Z6
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip585
-	VCMPPS    $0x00, Z6, Z0, K3
-	KMOVW     K3, DI
-	MOVQ      DI, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip585:
-	VSUBPS       Z6, Z0, Z0
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000004, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half586
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z4, Z6, Z4
-	VMAXPS       Z5, Z6, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b40007f<>+0(SB), Z10
-	VMOVAPS      Z10, Z11
-	VMOVAPS      Z10, Z12
-	VMOVAPS      Z10, Z13
-	VMOVAPS      Z10, Z14
-	VFMADD231PS  Z6, Z0, Z11
-	VFMADD231PS  Z6, Z1, Z12
-	VFMADD231PS  Z6, Z4, Z13
-	VFMADD231PS  Z6, Z5, Z14
-	VSUBPS       Z10, Z11, Z6
-	VSUBPS       Z10, Z12, Z7
-	VSUBPS       Z10, Z13, Z9
-	VSUBPS       Z10, Z14, Z10
-	VBROADCASTSS element3f318000<>+0(SB), Z15
-	VBROADCASTSS elementb95e8083<>+0(SB), Z16
-	VFNMADD231PS Z15, Z6, Z0
-	VFNMADD231PS Z15, Z7, Z1
-	VFNMADD231PS Z15, Z9, Z4
-	VFNMADD231PS Z15, Z10, Z5
-	VFNMADD231PS Z16, Z6, Z0
-	VFNMADD231PS Z16, Z7, Z1
-	VFNMADD231PS Z16, Z9, Z4
-	VFNMADD231PS Z16, Z10, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z10
-	VMOVAPS      Z10, Z6
-	VMOVAPS      Z10, Z7
-	VMOVAPS      Z10, Z9
-	VMOVAPS      Z10, Z10
-	VBROADCASTSS element3c091d05<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VBROADCASTSS element3d2aac79<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VBROADCASTSS element3efffffe<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VMULPS       Z0, Z6, Z6
-	VMULPS       Z1, Z7, Z7
-	VMULPS       Z4, Z9, Z9
-	VMULPS       Z5, Z10, Z10
-	VFMADD213PS  Z0, Z0, Z6
-	VFMADD213PS  Z1, Z1, Z7
-	VFMADD213PS  Z4, Z4, Z9
-	VFMADD213PS  Z5, Z5, Z10
-	VPSLLD       $0x17, Z11, Z11
-	VPSLLD       $0x17, Z12, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VFMADD213PS  Z11, Z11, Z6
-	VFMADD213PS  Z12, Z12, Z7
-	VFMADD213PS  Z13, Z13, Z9
-	VFMADD213PS  Z14, Z14, Z10
-	VMOVAPS      Z6, Z0
-	VMOVAPS      Z7, Z1
-	VMOVAPS      Z9, Z4
-	VMOVAPS      Z10, Z5
-	JMP          both587
-
-half586:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z4, Z6, Z4
-	VMAXPS       Z5, Z6, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z7
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z7, Z12
-	VMOVAPS      Z7, Z13
-	VMOVAPS      Z7, Z14
-	VMOVAPS      Z7, Z15
-	VFMADD231PS  Z6, Z0, Z12
-	VFMADD231PS  Z6, Z1, Z13
-	VFMADD231PS  Z6, Z4, Z14
-	VFMADD231PS  Z6, Z5, Z15
-	VSUBPS       Z7, Z12, Z6
-	VSUBPS       Z7, Z13, Z16
-	VSUBPS       Z7, Z14, Z17
-	VSUBPS       Z7, Z15, Z7
-	VFNMADD231PS Z9, Z6, Z0
-	VFNMADD231PS Z9, Z16, Z1
-	VFNMADD231PS Z9, Z17, Z4
-	VFNMADD231PS Z9, Z7, Z5
-	VPSLLD       $0x12, Z12, Z6
-	VPSLLD       $0x12, Z13, Z16
-	VPSLLD       $0x12, Z14, Z17
-	VPSLLD       $0x12, Z15, Z7
-	VPERMI2PS    Z11, Z10, Z12
-	VPERMI2PS    Z11, Z10, Z13
-	VPERMI2PS    Z11, Z10, Z14
-	VPERMI2PS    Z11, Z10, Z15
-	VPADDD       Z6, Z12, Z12
-	VPADDD       Z16, Z13, Z13
-	VPADDD       Z17, Z14, Z14
-	VPADDD       Z7, Z15, Z15
-	VFMADD213PS  Z12, Z12, Z0
-	VFMADD213PS  Z13, Z13, Z1
-	VFMADD213PS  Z14, Z14, Z4
-	VFMADD213PS  Z15, Z15, Z5
-
-both587:
-	VSHUFF32X4 $0x44, Z1, Z0, Z6
-	VSHUFF32X4 $0xee, Z1, Z0, Z7
-	VADDPS     Z7, Z6, Z6
-	VSHUFF32X4 $0x44, Z5, Z4, Z7
-	VSHUFF32X4 $0xee, Z5, Z4, Z9
-	VADDPS     Z9, Z7, Z7
-	VSHUFF32X4 $0x88, Z7, Z6, Z9
-	VSHUFF32X4 $0xdd, Z7, Z6, Z6
-	VADDPS     Z6, Z9, Z9
-	VPERMILPS  $0x4e, Z9, Z6
-	VADDPS     Z6, Z9, Z9
-	VPERMILPS  $0xb1, Z9, Z6
-	VADDPS     Z6, Z9, Z9
-	VMOVDQU32  elementOrder<>+0(SB), Z6
-	VPERMPS    Z9, Z6, Z9
-	MOVQ       CX, BX
-	SUBQ       DX, BX
-	INCQ       BX
-	MOVQ       $0x00000004, DI
-	CMPQ       BX, DI
-	CMOVQGT    DI, BX
-	MOVQ       $0x000000ff, DI
-	BZHIQ      BX, DI, DI
-	KMOVW      DI, K3
-	MOVQ       80(AX), BX
-	VMOVUPS    Y9, K3, (BX)(DX*4)
-	MOVQ       72(AX), BX
-	TESTQ      BX, BX
-	JZ         skip588
-	VSUBPS     Y2, Y8, Y2
-	MOVQ       88(AX), BX
-	VMOVUPS    Y2, K3, (BX)(DX*4)
-
-skip588:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip589
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y9, Y3, Y3
-	VMOVDQU32    elementSpread<>+0(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+0(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 48(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z0, K3, Z0
-	VMULPS       Z7, Z0, Z0
-	VMOVDQU32    elementSpread<>+64(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+64(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 52(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z1, K3, Z1
-	VMULPS       Z7, Z1, Z1
-	VMOVDQU32    elementSpread<>+128(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+128(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 56(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z4, K3, Z4
-	VMULPS       Z7, Z4, Z4
-	VMOVDQU32    elementSpread<>+192(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+192(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 60(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z5, K3, Z5
-	VMULPS       Z7, Z5, Z5
-	CMPB         40(AX), $0x00
-	JNE          half590
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, K1, (BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z1, K1, (BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, K1, (BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, K1, (BX)
-	JMP          both591
-
-half590:
-	CMPB native+8(FP), $0x00
-	JEQ  ours592
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z6
-	LONG $0x4877f262
-	WORD $0xf072
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z0
-	LONG $0x4857f262
-	WORD $0xc472
-	JMP  both593
-
-ours592:
-	VBROADCASTSS element00010000<>+0(SB), Z7
-	VBROADCASTSS element00007fff<>+0(SB), Z8
-	VBROADCASTSS element00008000<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VMOVDQU32    elementUpper<>+0(SB), Z11
-	VPTESTMD     Z7, Z0, K3
-	VPADDD       Z8, Z0, Z6
-	VPADDD       Z9, Z0, K3, Z6
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPORD        Z10, Z0, K3, Z6
-	VPTESTMD     Z7, Z1, K3
-	VPADDD       Z8, Z1, Z0
-	VPADDD       Z9, Z1, K3, Z0
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPORD        Z10, Z1, K3, Z0
-	VPERMT2W     Z0, Z11, Z6
-	VPTESTMD     Z7, Z4, K3
-	VPADDD       Z8, Z4, Z0
-	VPADDD       Z9, Z4, K3, Z0
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z10, Z4, K3, Z0
-	VPTESTMD     Z7, Z5, K3
-	VPADDD       Z8, Z5, Z1
-	VPADDD       Z9, Z5, K3, Z1
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPORD        Z10, Z5, K3, Z1
-	VPERMT2W     Z1, Z11, Z0
-
-both593:
-	VEXTRACTI64X4 $0x01, Z6, Y3
-	VEXTRACTI64X4 $0x01, Z0, Y4
-	MOVL          16(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	CMPB          native+8(FP), $0x00
-	JEQ           ours594
-	JMP           both595
-
-ours594:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both595:
-	VMOVDQU16 Y6, K1, (BX)
-	MOVL      20(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours596
-	JMP       both597
-
-ours596:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both597:
-	VMOVDQU16 Y3, K1, (BX)
-	MOVL      24(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours598
-	JMP       both599
-
-ours598:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00008000<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z1
-	VMOVDQU32    elementUpper<>+0(SB), Z1
-
-both599:
-	VMOVDQU16 Y0, K1, (BX)
-	MOVL      28(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours600
-	JMP       both601
-
-ours600:
-	VBROADCASTSS element00010000<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z0
-	VBROADCASTSS element00008000<>+0(SB), Z0
-	VBROADCASTSS element00400000<>+0(SB), Z0
-	VMOVDQU32    elementUpper<>+0(SB), Z0
-
-both601:
-	VMOVDQU16 Y4, K1, (BX)
-
-both591:
-skip589:
-	ADDQ $0x04, DX
-	CMPQ DX, CX
-	JLE  group561
-	JMP  done491
-
-wider559:
-	CMPQ DX, $0x20
-	JGT  wider602
-	MOVQ 48(AX), CX
-	XORQ BX, BX
-	XORQ SI, SI
-
-far603:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far603
-	SUBQ  $0x10, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K3
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K4
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	XORQ  DX, DX
-	DECQ  CX
-
-group604:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	CMPB         16(AX), $0x00
-	JNE          half605
-	VBROADCASTSS elementff800000<>+0(SB), Z8
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have607
-	MOVL         (DI)(BX*4), BX
-
-have607:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	PREFETCHT0 384(BX)
-	PREFETCHT0 448(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have608
-	MOVL       (DI)(BX*4), BX
-
-have608:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z1
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), K2, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip609
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip609:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have610
-	MOVL    (DI)(BX*4), BX
-
-have610:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z5
-	VMOVUPS (DI), Z4
-	VMOVUPS 64(DI), K2, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip611
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip611:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have612
-	MOVL    (DI)(BX*4), BX
-
-have612:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z7
-	VMOVUPS (DI), Z6
-	VMOVUPS 64(DI), K2, Z7
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip613
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip613:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have614
-	MOVL    (DI)(BX*4), BX
-
-have614:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z9
-	VMOVUPS (DI), Z8
-	VMOVUPS 64(DI), K2, Z9
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip615
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip615:
-	JMP both606
-
-half605:
-	VBROADCASTSS elementff800000<>+0(SB), Z9
-	VMOVDQU32    elementToUpper<>+0(SB), Z8
-	VMOVDQU32    elementToUpper<>+64(SB), Z10
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have616
-	MOVL         (DI)(BX*4), BX
-
-have616:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have617
-	MOVL       (DI)(BX*4), BX
-
-have617:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z1
-	VMOVDQU16.Z (DI), K4, Z4
-	VPERMW.Z    Z4, Z8, K1, Z0
-	VPERMW      Z4, Z10, K3, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip618
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip618:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have619
-	MOVL    (DI)(BX*4), BX
-
-have619:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z5
-	VMOVDQU16.Z (DI), K4, Z6
-	VPERMW.Z    Z6, Z8, K1, Z4
-	VPERMW      Z6, Z10, K3, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip620
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip620:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have621
-	MOVL    (DI)(BX*4), BX
-
-have621:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z7
-	VMOVDQU16.Z (DI), K4, Z11
-	VPERMW.Z    Z11, Z8, K1, Z6
-	VPERMW      Z11, Z10, K3, Z7
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip622
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip622:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have623
-	MOVL    (DI)(BX*4), BX
-
-have623:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z9
-	VMOVDQU16.Z (DI), K4, Z11
-	VPERMW.Z    Z11, Z8, K1, Z8
-	VPERMW      Z11, Z10, K3, Z9
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip624
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip624:
-both606:
-	VMAXPS     Z1, Z0, Z10
-	VMAXPS     Z5, Z4, Z11
-	VMAXPS     Z7, Z6, Z12
-	VMAXPS     Z9, Z8, Z13
-	VSHUFF32X4 $0x44, Z11, Z10, Z14
-	VSHUFF32X4 $0xee, Z11, Z10, Z10
-	VMAXPS     Z10, Z14, Z14
-	VSHUFF32X4 $0x44, Z13, Z12, Z10
-	VSHUFF32X4 $0xee, Z13, Z12, Z11
-	VMAXPS     Z11, Z10, Z10
-	VSHUFF32X4 $0x88, Z10, Z14, Z11
-	VSHUFF32X4 $0xdd, Z10, Z14, Z10
-	VMAXPS     Z10, Z11, Z11
-	VPERMILPS  $0x4e, Z11, Z10
-	VMAXPS     Z10, Z11, Z11
-	VPERMILPS  $0xb1, Z11, Z10
-	VMAXPS     Z10, Z11, Z11
-	VMOVDQU32  elementOrder<>+0(SB), Z10
-	VPERMPS    Z11, Z10, Z11
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread<>+192(SB), Z10
-	VPERMPS    Z11, Z10, Z10
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip625
-	VCMPPS     $0x00, Z10, Z8, K5
-	KMOVW      K5, DI
-	VCMPPS     $0x00, Z10, Z9, K5
-	KMOVW      K5, R8
-	SHLQ       $0x10, R8
-	ORQ        R8, DI
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 60(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip625:
-	VSUBPS    Z10, Z8, Z8
-	VSUBPS    Z10, Z9, Z9
-	VMOVDQU32 elementSpread<>+128(SB), Z10
-	VPERMPS   Z11, Z10, Z10
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip626
-	VCMPPS    $0x00, Z10, Z6, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z10, Z7, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip626:
-	VSUBPS    Z10, Z6, Z6
-	VSUBPS    Z10, Z7, Z7
-	VMOVDQU32 elementSpread<>+64(SB), Z10
-	VPERMPS   Z11, Z10, Z10
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip627
-	VCMPPS    $0x00, Z10, Z4, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z10, Z5, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 52(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip627:
-	VSUBPS    Z10, Z4, Z4
-	VSUBPS    Z10, Z5, Z5
-	VMOVDQU32 elementSpread<>+0(SB), Z10
-	VPERMPS   Z11, Z10, Z10
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip628
-	VCMPPS    $0x00, Z10, Z0, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z10, Z1, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip628:
-	VSUBPS       Z10, Z0, Z0
-	VSUBPS       Z10, Z1, Z1
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000004, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half629
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z0, Z10, Z0
-	VMAXPS       Z1, Z10, Z1
-	VMAXPS       Z4, Z10, Z4
-	VMAXPS       Z5, Z10, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b40007f<>+0(SB), Z14
-	VMOVAPS      Z14, Z15
-	VMOVAPS      Z14, Z16
-	VMOVAPS      Z14, Z17
-	VMOVAPS      Z14, Z18
-	VFMADD231PS  Z10, Z0, Z15
-	VFMADD231PS  Z10, Z1, Z16
-	VFMADD231PS  Z10, Z4, Z17
-	VFMADD231PS  Z10, Z5, Z18
-	VSUBPS       Z14, Z15, Z10
-	VSUBPS       Z14, Z16, Z12
-	VSUBPS       Z14, Z17, Z13
-	VSUBPS       Z14, Z18, Z14
-	VBROADCASTSS element3f318000<>+0(SB), Z19
-	VBROADCASTSS elementb95e8083<>+0(SB), Z20
-	VFNMADD231PS Z19, Z10, Z0
-	VFNMADD231PS Z19, Z12, Z1
-	VFNMADD231PS Z19, Z13, Z4
-	VFNMADD231PS Z19, Z14, Z5
-	VFNMADD231PS Z20, Z10, Z0
-	VFNMADD231PS Z20, Z12, Z1
-	VFNMADD231PS Z20, Z13, Z4
-	VFNMADD231PS Z20, Z14, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z14
-	VMOVAPS      Z14, Z10
-	VMOVAPS      Z14, Z12
-	VMOVAPS      Z14, Z13
-	VMOVAPS      Z14, Z14
-	VBROADCASTSS element3c091d05<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VBROADCASTSS element3d2aac79<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VBROADCASTSS element3efffffe<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VMULPS       Z0, Z10, Z10
-	VMULPS       Z1, Z12, Z12
-	VMULPS       Z4, Z13, Z13
-	VMULPS       Z5, Z14, Z14
-	VFMADD213PS  Z0, Z0, Z10
-	VFMADD213PS  Z1, Z1, Z12
-	VFMADD213PS  Z4, Z4, Z13
-	VFMADD213PS  Z5, Z5, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VPSLLD       $0x17, Z16, Z16
-	VPSLLD       $0x17, Z17, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VFMADD213PS  Z15, Z15, Z10
-	VFMADD213PS  Z16, Z16, Z12
-	VFMADD213PS  Z17, Z17, Z13
-	VFMADD213PS  Z18, Z18, Z14
-	VMOVAPS      Z10, Z0
-	VMOVAPS      Z12, Z1
-	VMOVAPS      Z13, Z4
-	VMOVAPS      Z14, Z5
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z6, Z10, Z6
-	VMAXPS       Z7, Z10, Z7
-	VMAXPS       Z8, Z10, Z8
-	VMAXPS       Z9, Z10, Z9
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b40007f<>+0(SB), Z14
-	VMOVAPS      Z14, Z15
-	VMOVAPS      Z14, Z16
-	VMOVAPS      Z14, Z17
-	VMOVAPS      Z14, Z18
-	VFMADD231PS  Z10, Z6, Z15
-	VFMADD231PS  Z10, Z7, Z16
-	VFMADD231PS  Z10, Z8, Z17
-	VFMADD231PS  Z10, Z9, Z18
-	VSUBPS       Z14, Z15, Z10
-	VSUBPS       Z14, Z16, Z12
-	VSUBPS       Z14, Z17, Z13
-	VSUBPS       Z14, Z18, Z14
-	VBROADCASTSS element3f318000<>+0(SB), Z19
-	VBROADCASTSS elementb95e8083<>+0(SB), Z20
-	VFNMADD231PS Z19, Z10, Z6
-	VFNMADD231PS Z19, Z12, Z7
-	VFNMADD231PS Z19, Z13, Z8
-	VFNMADD231PS Z19, Z14, Z9
-	VFNMADD231PS Z20, Z10, Z6
-	VFNMADD231PS Z20, Z12, Z7
-	VFNMADD231PS Z20, Z13, Z8
-	VFNMADD231PS Z20, Z14, Z9
-	VBROADCASTSS element3ab511f9<>+0(SB), Z14
-	VMOVAPS      Z14, Z10
-	VMOVAPS      Z14, Z12
-	VMOVAPS      Z14, Z13
-	VMOVAPS      Z14, Z14
-	VBROADCASTSS element3c091d05<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VBROADCASTSS element3d2aac79<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VBROADCASTSS element3efffffe<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VMULPS       Z6, Z10, Z10
-	VMULPS       Z7, Z12, Z12
-	VMULPS       Z8, Z13, Z13
-	VMULPS       Z9, Z14, Z14
-	VFMADD213PS  Z6, Z6, Z10
-	VFMADD213PS  Z7, Z7, Z12
-	VFMADD213PS  Z8, Z8, Z13
-	VFMADD213PS  Z9, Z9, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VPSLLD       $0x17, Z16, Z16
-	VPSLLD       $0x17, Z17, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VFMADD213PS  Z15, Z15, Z10
-	VFMADD213PS  Z16, Z16, Z12
-	VFMADD213PS  Z17, Z17, Z13
-	VFMADD213PS  Z18, Z18, Z14
-	VMOVAPS      Z10, Z6
-	VMOVAPS      Z12, Z7
-	VMOVAPS      Z13, Z8
-	VMOVAPS      Z14, Z9
-	JMP          both630
-
-half629:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z0, Z10, Z0
-	VMAXPS       Z1, Z10, Z1
-	VMAXPS       Z4, Z10, Z4
-	VMAXPS       Z5, Z10, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b400000<>+0(SB), Z12
-	VBROADCASTSS element3cb17218<>+0(SB), Z13
-	VMOVUPS      elementPowers<>+0(SB), Z14
-	VMOVUPS      elementPowers<>+64(SB), Z15
-	VMOVAPS      Z12, Z16
-	VMOVAPS      Z12, Z17
-	VMOVAPS      Z12, Z18
-	VMOVAPS      Z12, Z19
-	VFMADD231PS  Z10, Z0, Z16
-	VFMADD231PS  Z10, Z1, Z17
-	VFMADD231PS  Z10, Z4, Z18
-	VFMADD231PS  Z10, Z5, Z19
-	VSUBPS       Z12, Z16, Z10
-	VSUBPS       Z12, Z17, Z20
-	VSUBPS       Z12, Z18, Z21
-	VSUBPS       Z12, Z19, Z12
-	VFNMADD231PS Z13, Z10, Z0
-	VFNMADD231PS Z13, Z20, Z1
-	VFNMADD231PS Z13, Z21, Z4
-	VFNMADD231PS Z13, Z12, Z5
-	VPSLLD       $0x12, Z16, Z10
-	VPSLLD       $0x12, Z17, Z20
-	VPSLLD       $0x12, Z18, Z21
-	VPSLLD       $0x12, Z19, Z12
-	VPERMI2PS    Z15, Z14, Z16
-	VPERMI2PS    Z15, Z14, Z17
-	VPERMI2PS    Z15, Z14, Z18
-	VPERMI2PS    Z15, Z14, Z19
-	VPADDD       Z10, Z16, Z16
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z21, Z18, Z18
-	VPADDD       Z12, Z19, Z19
-	VFMADD213PS  Z16, Z16, Z0
-	VFMADD213PS  Z17, Z17, Z1
-	VFMADD213PS  Z18, Z18, Z4
-	VFMADD213PS  Z19, Z19, Z5
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z6, Z10, Z6
-	VMAXPS       Z7, Z10, Z7
-	VMAXPS       Z8, Z10, Z8
-	VMAXPS       Z9, Z10, Z9
-	VBROADCASTSS element4238aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b400000<>+0(SB), Z12
-	VBROADCASTSS element3cb17218<>+0(SB), Z13
-	VMOVUPS      elementPowers<>+0(SB), Z14
-	VMOVUPS      elementPowers<>+64(SB), Z15
-	VMOVAPS      Z12, Z16
-	VMOVAPS      Z12, Z17
-	VMOVAPS      Z12, Z18
-	VMOVAPS      Z12, Z19
-	VFMADD231PS  Z10, Z6, Z16
-	VFMADD231PS  Z10, Z7, Z17
-	VFMADD231PS  Z10, Z8, Z18
-	VFMADD231PS  Z10, Z9, Z19
-	VSUBPS       Z12, Z16, Z10
-	VSUBPS       Z12, Z17, Z20
-	VSUBPS       Z12, Z18, Z21
-	VSUBPS       Z12, Z19, Z12
-	VFNMADD231PS Z13, Z10, Z6
-	VFNMADD231PS Z13, Z20, Z7
-	VFNMADD231PS Z13, Z21, Z8
-	VFNMADD231PS Z13, Z12, Z9
-	VPSLLD       $0x12, Z16, Z10
-	VPSLLD       $0x12, Z17, Z20
-	VPSLLD       $0x12, Z18, Z21
-	VPSLLD       $0x12, Z19, Z12
-	VPERMI2PS    Z15, Z14, Z16
-	VPERMI2PS    Z15, Z14, Z17
-	VPERMI2PS    Z15, Z14, Z18
-	VPERMI2PS    Z15, Z14, Z19
-	VPADDD       Z10, Z16, Z16
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z21, Z18, Z18
-	VPADDD       Z12, Z19, Z19
-	VFMADD213PS  Z16, Z16, Z6
-	VFMADD213PS  Z17, Z17, Z7
-	VFMADD213PS  Z18, Z18, Z8
-	VFMADD213PS  Z19, Z19, Z9
-
-both630:
-	VADDPS     Z1, Z0, Z10
-	VADDPS     Z5, Z4, Z12
-	VADDPS     Z7, Z6, Z13
-	VADDPS     Z9, Z8, Z14
-	VSHUFF32X4 $0x44, Z12, Z10, Z15
-	VSHUFF32X4 $0xee, Z12, Z10, Z10
-	VADDPS     Z10, Z15, Z15
-	VSHUFF32X4 $0x44, Z14, Z13, Z10
-	VSHUFF32X4 $0xee, Z14, Z13, Z12
-	VADDPS     Z12, Z10, Z10
-	VSHUFF32X4 $0x88, Z10, Z15, Z12
-	VSHUFF32X4 $0xdd, Z10, Z15, Z10
-	VADDPS     Z10, Z12, Z12
-	VPERMILPS  $0x4e, Z12, Z10
-	VADDPS     Z10, Z12, Z12
-	VPERMILPS  $0xb1, Z12, Z10
-	VADDPS     Z10, Z12, Z12
-	VMOVDQU32  elementOrder<>+0(SB), Z10
-	VPERMPS    Z12, Z10, Z12
-	MOVQ       CX, BX
-	SUBQ       DX, BX
-	INCQ       BX
-	MOVQ       $0x00000004, DI
-	CMPQ       BX, DI
-	CMOVQGT    DI, BX
-	MOVQ       $0x000000ff, DI
-	BZHIQ      BX, DI, DI
-	KMOVW      DI, K5
-	MOVQ       80(AX), BX
-	VMOVUPS    Y12, K5, (BX)(DX*4)
-	MOVQ       72(AX), BX
-	TESTQ      BX, BX
-	JZ         skip631
-	VSUBPS     Y2, Y11, Y2
-	MOVQ       88(AX), BX
-	VMOVUPS    Y2, K5, (BX)(DX*4)
-
-skip631:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip632
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y12, Y3, Y3
-	VMOVDQU32    elementSpread<>+0(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+0(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 48(SP), Z13
-	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
-	VSUBPS       Z10, Z0, K5, Z0
-	VMULPS       Z11, Z0, Z0
-	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
-	VSUBPS       Z10, Z1, K5, Z1
-	VMULPS       Z11, Z1, Z1
-	VMOVDQU32    elementSpread<>+64(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+64(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 52(SP), Z13
-	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
-	VSUBPS       Z10, Z4, K5, Z4
-	VMULPS       Z11, Z4, Z4
-	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
-	VSUBPS       Z10, Z5, K5, Z5
-	VMULPS       Z11, Z5, Z5
-	VMOVDQU32    elementSpread<>+128(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+128(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 56(SP), Z13
-	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
-	VSUBPS       Z10, Z6, K5, Z6
-	VMULPS       Z11, Z6, Z6
-	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
-	VSUBPS       Z10, Z7, K5, Z7
-	VMULPS       Z11, Z7, Z7
-	VMOVDQU32    elementSpread<>+192(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+192(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 60(SP), Z12
-	VPCMPEQD     elementNumbers<>+0(SB), Z12, K5
-	VSUBPS       Z10, Z8, K5, Z8
-	VMULPS       Z11, Z8, Z8
-	VPCMPEQD     elementNumbers<>+64(SB), Z12, K5
-	VSUBPS       Z10, Z9, K5, Z9
-	VMULPS       Z11, Z9, Z9
-	CMPB         40(AX), $0x00
-	JNE          half633
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, K2, 64(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, (BX)
-	VMOVUPS      Z5, K2, 64(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z6, (BX)
-	VMOVUPS      Z7, K2, 64(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z8, (BX)
-	VMOVUPS      Z9, K2, 64(BX)
-	JMP          both634
-
-half633:
-	MOVL  16(SP), BX
-	IMULQ 32(AX), BX
-	ADDQ  24(AX), BX
-	CMPB  native+8(FP), $0x00
-	JEQ   ours635
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z10
-	LONG $0x48777262
-	WORD $0xd072
-	JMP  both636
-
-ours635:
-	VBROADCASTSS element00010000<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00008000<>+0(SB), Z13
-	VBROADCASTSS element00400000<>+0(SB), Z14
-	VMOVDQU32    elementUpper<>+0(SB), Z15
-	VPTESTMD     Z11, Z0, K5
-	VPADDD       Z12, Z0, Z10
-	VPADDD       Z13, Z0, K5, Z10
-	VCMPPS       $0x03, Z0, Z0, K5
-	VPORD        Z14, Z0, K5, Z10
-	VPTESTMD     Z11, Z1, K5
-	VPADDD       Z12, Z1, Z0
-	VPADDD       Z13, Z1, K5, Z0
-	VCMPPS       $0x03, Z1, Z1, K5
-	VPORD        Z14, Z1, K5, Z0
-	VPERMT2W     Z0, Z15, Z10
-
-both636:
-	VMOVDQU16 Z10, K4, (BX)
-	MOVL      20(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours637
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z0
-	LONG $0x4857f262
-	WORD $0xc472
-	JMP  both638
-
-ours637:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z10
-	VBROADCASTSS element00008000<>+0(SB), Z11
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VMOVDQU32    elementUpper<>+0(SB), Z13
-	VPTESTMD     Z1, Z4, K5
-	VPADDD       Z10, Z4, Z0
-	VPADDD       Z11, Z4, K5, Z0
-	VCMPPS       $0x03, Z4, Z4, K5
-	VPORD        Z12, Z4, K5, Z0
-	VPTESTMD     Z1, Z5, K5
-	VPADDD       Z10, Z5, Z1
-	VPADDD       Z11, Z5, K5, Z1
-	VCMPPS       $0x03, Z5, Z5, K5
-	VPORD        Z12, Z5, K5, Z1
-	VPERMT2W     Z1, Z13, Z0
-
-both638:
-	VMOVDQU16 Z0, K4, (BX)
-	MOVL      24(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours639
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z0
-	LONG $0x4847f262
-	WORD $0xc672
-	JMP  both640
-
-ours639:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00008000<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VMOVDQU32    elementUpper<>+0(SB), Z11
-	VPTESTMD     Z1, Z6, K5
-	VPADDD       Z4, Z6, Z0
-	VPADDD       Z5, Z6, K5, Z0
-	VCMPPS       $0x03, Z6, Z6, K5
-	VPORD        Z10, Z6, K5, Z0
-	VPTESTMD     Z1, Z7, K5
-	VPADDD       Z4, Z7, Z1
-	VPADDD       Z5, Z7, K5, Z1
-	VCMPPS       $0x03, Z7, Z7, K5
-	VPORD        Z10, Z7, K5, Z1
-	VPERMT2W     Z1, Z11, Z0
-
-both640:
-	VMOVDQU16 Z0, K4, (BX)
-	MOVL      28(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours641
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z0
-	LONG $0x4837d262
-	WORD $0xc072
-	JMP  both642
-
-ours641:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00008000<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VMOVDQU32    elementUpper<>+0(SB), Z7
-	VPTESTMD     Z1, Z8, K5
-	VPADDD       Z4, Z8, Z0
-	VPADDD       Z5, Z8, K5, Z0
-	VCMPPS       $0x03, Z8, Z8, K5
-	VPORD        Z6, Z8, K5, Z0
-	VPTESTMD     Z1, Z9, K5
-	VPADDD       Z4, Z9, Z1
-	VPADDD       Z5, Z9, K5, Z1
-	VCMPPS       $0x03, Z9, Z9, K5
-	VPORD        Z6, Z9, K5, Z1
-	VPERMT2W     Z1, Z7, Z0
-
-both642:
-	VMOVDQU16 Z0, K4, (BX)
-
-both634:
-skip632:
-	ADDQ $0x04, DX
-	CMPQ DX, CX
-	JLE  group604
-	JMP  done491
-
-wider602:
-	CMPQ DX, $0x30
-	JGT  wider643
-	MOVQ 48(AX), CX
-	XORQ BX, BX
-	XORQ SI, SI
-
-far644:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far644
-	SUBQ  $0x20, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K3
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K4
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	XORQ  DX, DX
-	DECQ  CX
-
-group645:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	CMPB         16(AX), $0x00
-	JNE          half646
-	VBROADCASTSS elementff800000<>+0(SB), Z11
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have648
-	MOVL         (DI)(BX*4), BX
-
-have648:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	PREFETCHT0 384(BX)
-	PREFETCHT0 448(BX)
-	PREFETCHT0 512(BX)
-	PREFETCHT0 576(BX)
-	PREFETCHT0 640(BX)
-	PREFETCHT0 704(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have649
-	MOVL       (DI)(BX*4), BX
-
-have649:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z4
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), K2, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip650
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip650:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have651
-	MOVL    (DI)(BX*4), BX
-
-have651:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z7
-	VMOVUPS (DI), Z5
-	VMOVUPS 64(DI), Z6
-	VMOVUPS 128(DI), K2, Z7
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip652
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip652:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have653
-	MOVL    (DI)(BX*4), BX
-
-have653:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z10
-	VMOVUPS (DI), Z8
-	VMOVUPS 64(DI), Z9
-	VMOVUPS 128(DI), K2, Z10
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip654
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip654:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have655
-	MOVL    (DI)(BX*4), BX
-
-have655:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z13
-	VMOVUPS (DI), Z11
-	VMOVUPS 64(DI), Z12
-	VMOVUPS 128(DI), K2, Z13
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip656
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip656:
-	JMP both647
-
-half646:
-	VBROADCASTSS elementff800000<>+0(SB), Z11
-	VMOVDQU32    elementToUpper<>+0(SB), Z14
-	VMOVDQU32    elementToUpper<>+64(SB), Z12
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have657
-	MOVL         (DI)(BX*4), BX
-
-have657:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have658
-	MOVL       (DI)(BX*4), BX
-
-have658:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z4
-	VPERMW.Z    (DI), Z14, K1, Z0
-	VPERMW.Z    (DI), Z12, K1, Z1
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip659
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip659:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have660
-	MOVL    (DI)(BX*4), BX
-
-have660:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z7
-	VPERMW.Z    (DI), Z14, K1, Z5
-	VPERMW.Z    (DI), Z12, K1, Z6
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z7
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip661
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip661:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have662
-	MOVL    (DI)(BX*4), BX
-
-have662:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z10
-	VPERMW.Z    (DI), Z14, K1, Z8
-	VPERMW.Z    (DI), Z12, K1, Z9
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z10
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip663
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip663:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have664
-	MOVL    (DI)(BX*4), BX
-
-have664:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z13
-	VPERMW.Z    (DI), Z14, K1, Z11
-	VPERMW.Z    (DI), Z12, K1, Z12
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z13
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip665
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip665:
-both647:
-	VMAXPS     Z1, Z0, Z14
-	VMAXPS     Z4, Z14, Z14
-	VMAXPS     Z6, Z5, Z15
-	VMAXPS     Z7, Z15, Z15
-	VMAXPS     Z9, Z8, Z16
-	VMAXPS     Z10, Z16, Z16
-	VMAXPS     Z12, Z11, Z17
-	VMAXPS     Z13, Z17, Z17
-	VSHUFF32X4 $0x44, Z15, Z14, Z18
-	VSHUFF32X4 $0xee, Z15, Z14, Z14
-	VMAXPS     Z14, Z18, Z18
-	VSHUFF32X4 $0x44, Z17, Z16, Z14
-	VSHUFF32X4 $0xee, Z17, Z16, Z15
-	VMAXPS     Z15, Z14, Z14
-	VSHUFF32X4 $0x88, Z14, Z18, Z15
-	VSHUFF32X4 $0xdd, Z14, Z18, Z14
-	VMAXPS     Z14, Z15, Z15
-	VPERMILPS  $0x4e, Z15, Z14
-	VMAXPS     Z14, Z15, Z15
-	VPERMILPS  $0xb1, Z15, Z14
-	VMAXPS     Z14, Z15, Z15
-	VMOVDQU32  elementOrder<>+0(SB), Z14
-	VPERMPS    Z15, Z14, Z15
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread<>+192(SB), Z14
-	VPERMPS    Z15, Z14, Z14
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip666
-	VCMPPS     $0x00, Z14, Z11, K4
-	KMOVW      K4, DI
-	VCMPPS     $0x00, Z14, Z12, K4
-	KMOVW      K4, R8
-	SHLQ       $0x10, R8
-	ORQ        R8, DI
-	VCMPPS     $0x00, Z14, Z13, K4
-	KMOVW      K4, R8
-	SHLQ       $0x20, R8
-	ORQ        R8, DI
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 60(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip666:
-	VSUBPS    Z14, Z11, Z11
-	VSUBPS    Z14, Z12, Z12
-	VSUBPS    Z14, Z13, Z13
-	VMOVDQU32 elementSpread<>+128(SB), Z14
-	VPERMPS   Z15, Z14, Z14
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip667
-	VCMPPS    $0x00, Z14, Z8, K4
-	KMOVW     K4, DI
-	VCMPPS    $0x00, Z14, Z9, K4
-	KMOVW     K4, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z14, Z10, K4
-	KMOVW     K4, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip667:
-	VSUBPS    Z14, Z8, Z8
-	VSUBPS    Z14, Z9, Z9
-	VSUBPS    Z14, Z10, Z10
-	VMOVDQU32 elementSpread<>+64(SB), Z14
-	VPERMPS   Z15, Z14, Z14
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip668
-	VCMPPS    $0x00, Z14, Z5, K4
-	KMOVW     K4, DI
-	VCMPPS    $0x00, Z14, Z6, K4
-	KMOVW     K4, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z14, Z7, K4
-	KMOVW     K4, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 52(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip668:
-	VSUBPS    Z14, Z5, Z5
-	VSUBPS    Z14, Z6, Z6
-	VSUBPS    Z14, Z7, Z7
-	VMOVDQU32 elementSpread<>+0(SB), Z14
-	VPERMPS   Z15, Z14, Z14
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip669
-	VCMPPS    $0x00, Z14, Z0, K4
-	KMOVW     K4, DI
-	VCMPPS    $0x00, Z14, Z1, K4
-	KMOVW     K4, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z14, Z4, K4
-	KMOVW     K4, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip669:
-	VSUBPS       Z14, Z0, Z0
-	VSUBPS       Z14, Z1, Z1
-	VSUBPS       Z14, Z4, Z4
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000004, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half670
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z0, Z14, Z0
-	VMAXPS       Z1, Z14, Z1
-	VMAXPS       Z4, Z14, Z4
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z0, Z18
-	VFMADD231PS  Z14, Z1, Z19
-	VFMADD231PS  Z14, Z4, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
+	JZ      skip717
+	MOVL    (R8)(R11*4), R11
+
+skip717:
+	IMULQ 8(AX), R11
+	ADDQ  (AX), R11
+	MOVQ  64(AX), R8
+	TESTQ R8, R8
+	JZ    skip719
+	MOVL  (R8)(SI*4), SI
+
+skip719:
+	IMULQ 32(AX), SI
+	ADDQ  24(AX), SI
+	CMPB  41(AX), $0x00
+	JEQ   near718
+	MOVQ  BX, SI
+
+near718:
+	XORQ  R9, R9
+	LEAQ  -16(CX), R8
+	CMPQ  24(AX), $0x00
+	JEQ   none720
+	TESTQ R8, R8
+	JS    none720
+	MOVQ  DX, R12
+	ADDQ  R12, R12
+	CMPB  40(AX), $0x00
+	JNE   half721
+	ADDQ  R12, R12
+	JMP   both722
+
+half721:
+both722:
+	MOVQ  R8, R13
+	MOVQ  24(SP), R14
+	LEAQ  -1(R8)(R14*1), R14
+	MOVQ  64(AX), R15
+	TESTQ R15, R15
+	JZ    skip723
+	MOVL  (R15)(R13*4), R13
+
+skip723:
+	MOVQ  64(AX), R15
+	TESTQ R15, R15
+	JZ    skip724
+	MOVL  (R15)(R14*4), R14
+
+skip724:
+	SUBQ  R13, R14
+	INCQ  R14
+	CMPQ  R14, 24(SP)
+	JNE   none720
+	CMPQ  R12, 32(AX)
+	JNE   none720
+	MOVQ  64(AX), R9
+	TESTQ R9, R9
+	JZ    skip725
+	MOVL  (R9)(R8*4), R8
+
+skip725:
+	IMULQ 32(AX), R8
+	ADDQ  24(AX), R8
+	MOVQ  R12, R9
+	IMULQ 24(SP), R9
+
+none720:
+	CMPB 16(AX), $0x00
+	JNE  half726
+	MOVQ DX, R13
+	XORQ R12, R12
+	SHLQ $0x06, R13
+
+four728:
+	VMOVUPS       (BX)(R12*1), Z9
+	VMOVUPS       64(BX)(R12*1), Z10
+	VMOVUPS       128(BX)(R12*1), Z11
+	VMOVUPS       192(BX)(R12*1), Z12
+	CMPQ          72(AX), $0x00
+	JEQ           unlabelled729
+	MOVQ          R12, R15
+	LEAQ          elementNumbers<>+0(SB), R14
+	SHRQ          $0x04, R15
+	VCMPPS        $0x00, Z4, Z9, K1
+	VPMINUD.BCST  (R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST (R14)(R15*1), Z1, K1
+	VMOVAPS       Z9, K1, Z3
+	VCMPPS        $0x00, Z4, Z10, K1
+	VPMINUD.BCST  4(R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST 4(R14)(R15*1), Z1, K1
+	VMOVAPS       Z10, K1, Z3
+	VCMPPS        $0x00, Z4, Z11, K1
+	VPMINUD.BCST  8(R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST 8(R14)(R15*1), Z1, K1
+	VMOVAPS       Z11, K1, Z3
+	VCMPPS        $0x00, Z4, Z12, K1
+	VPMINUD.BCST  12(R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
+	VMOVAPS       Z12, K1, Z3
+
+unlabelled729:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       $0x00000080, R11
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
+	PREFETCHT0 192(SI)
+	ADDQ       $0x00000100, SI
+	CMPQ       R9, $0x00000100
+	JLT        none730
+	SUBQ       $0x00000100, R9
+	VMOVDQU64  (DI), Z13
+	VMOVDQU64  64(DI), Z14
+	VMOVDQU64  128(DI), Z15
+	VMOVDQU64  192(DI), Z16
+	ADDQ       $0x00000100, DI
+	ADDQ       $0x00000100, R8
+	TESTQ      $0x0000003f, R8
+	JNZ        near731
+	CMPB       41(AX), $0x00
+	JEQ        near731
+	VMOVNTDQ   Z13, -256(R8)
+	VMOVNTDQ   Z14, -192(R8)
+	VMOVNTDQ   Z15, -128(R8)
+	VMOVNTDQ   Z16, -64(R8)
+	JMP        moved732
+
+near731:
+	VMOVDQU64 Z13, -256(R8)
+	VMOVDQU64 Z14, -192(R8)
+	VMOVDQU64 Z15, -128(R8)
+	VMOVDQU64 Z16, -64(R8)
+
+moved732:
+none730:
+	VSUBPS       Z4, Z9, Z9
+	VSUBPS       Z4, Z10, Z10
+	VSUBPS       Z4, Z11, Z11
+	VSUBPS       Z4, Z12, Z12
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z13
+	VMAXPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z13, Z11
+	VMAXPS       Z12, Z13, Z12
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z13
+	VBROADCASTSS element4b40007f<>+0(SB), Z16
+	VMOVAPS      Z16, Z17
+	VMOVAPS      Z16, Z18
+	VMOVAPS      Z16, Z19
+	VMOVAPS      Z16, Z20
+	VFMADD231PS  Z13, Z9, Z17
+	VFMADD231PS  Z13, Z10, Z18
+	VFMADD231PS  Z13, Z11, Z19
+	VFMADD231PS  Z13, Z12, Z20
+	VSUBPS       Z16, Z17, Z13
+	VSUBPS       Z16, Z18, Z14
+	VSUBPS       Z16, Z19, Z15
+	VSUBPS       Z16, Z20, Z16
 	VBROADCASTSS element3f318000<>+0(SB), Z21
 	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z0
-	VFNMADD231PS Z21, Z16, Z1
-	VFNMADD231PS Z21, Z17, Z4
-	VFNMADD231PS Z22, Z14, Z0
-	VFNMADD231PS Z22, Z16, Z1
-	VFNMADD231PS Z22, Z17, Z4
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VMULPS       Z0, Z14, Z14
-	VMULPS       Z1, Z16, Z16
-	VMULPS       Z4, Z17, Z17
-	VFMADD213PS  Z0, Z0, Z14
-	VFMADD213PS  Z1, Z1, Z16
-	VFMADD213PS  Z4, Z4, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z0
-	VMOVAPS      Z16, Z1
-	VMOVAPS      Z17, Z4
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z5, Z14, Z5
-	VMAXPS       Z6, Z14, Z6
-	VMAXPS       Z7, Z14, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z5, Z18
-	VFMADD231PS  Z14, Z6, Z19
-	VFMADD231PS  Z14, Z7, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z5
-	VFNMADD231PS Z21, Z16, Z6
-	VFNMADD231PS Z21, Z17, Z7
-	VFNMADD231PS Z22, Z14, Z5
-	VFNMADD231PS Z22, Z16, Z6
-	VFNMADD231PS Z22, Z17, Z7
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VMULPS       Z5, Z14, Z14
-	VMULPS       Z6, Z16, Z16
-	VMULPS       Z7, Z17, Z17
-	VFMADD213PS  Z5, Z5, Z14
-	VFMADD213PS  Z6, Z6, Z16
-	VFMADD213PS  Z7, Z7, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z5
-	VMOVAPS      Z16, Z6
-	VMOVAPS      Z17, Z7
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z8, Z14, Z8
-	VMAXPS       Z9, Z14, Z9
-	VMAXPS       Z10, Z14, Z10
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z8, Z18
-	VFMADD231PS  Z14, Z9, Z19
-	VFMADD231PS  Z14, Z10, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z8
-	VFNMADD231PS Z21, Z16, Z9
-	VFNMADD231PS Z21, Z17, Z10
-	VFNMADD231PS Z22, Z14, Z8
-	VFNMADD231PS Z22, Z16, Z9
-	VFNMADD231PS Z22, Z17, Z10
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VMULPS       Z8, Z14, Z14
-	VMULPS       Z9, Z16, Z16
-	VMULPS       Z10, Z17, Z17
-	VFMADD213PS  Z8, Z8, Z14
-	VFMADD213PS  Z9, Z9, Z16
-	VFMADD213PS  Z10, Z10, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z8
-	VMOVAPS      Z16, Z9
-	VMOVAPS      Z17, Z10
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z11, Z14, Z11
-	VMAXPS       Z12, Z14, Z12
-	VMAXPS       Z13, Z14, Z13
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z11, Z18
-	VFMADD231PS  Z14, Z12, Z19
-	VFMADD231PS  Z14, Z13, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z11
+	VFNMADD231PS Z21, Z13, Z9
+	VFNMADD231PS Z21, Z14, Z10
+	VFNMADD231PS Z21, Z15, Z11
 	VFNMADD231PS Z21, Z16, Z12
-	VFNMADD231PS Z21, Z17, Z13
-	VFNMADD231PS Z22, Z14, Z11
+	VFNMADD231PS Z22, Z13, Z9
+	VFNMADD231PS Z22, Z14, Z10
+	VFNMADD231PS Z22, Z15, Z11
 	VFNMADD231PS Z22, Z16, Z12
-	VFNMADD231PS Z22, Z17, Z13
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3ab511f9<>+0(SB), Z16
+	VMOVAPS      Z16, Z13
+	VMOVAPS      Z16, Z14
+	VMOVAPS      Z16, Z15
+	VMOVAPS      Z16, Z16
 	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z9, Z13
+	VFMADD213PS  Z21, Z10, Z14
+	VFMADD213PS  Z21, Z11, Z15
 	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
 	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z9, Z13
+	VFMADD213PS  Z21, Z10, Z14
+	VFMADD213PS  Z21, Z11, Z15
 	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
 	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z9, Z13
+	VFMADD213PS  Z21, Z10, Z14
+	VFMADD213PS  Z21, Z11, Z15
 	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
 	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z9, Z13
+	VFMADD213PS  Z21, Z10, Z14
+	VFMADD213PS  Z21, Z11, Z15
 	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
-	VMULPS       Z11, Z14, Z14
+	VMULPS       Z9, Z13, Z13
+	VMULPS       Z10, Z14, Z14
+	VMULPS       Z11, Z15, Z15
 	VMULPS       Z12, Z16, Z16
-	VMULPS       Z13, Z17, Z17
-	VFMADD213PS  Z11, Z11, Z14
+	VFMADD213PS  Z9, Z9, Z13
+	VFMADD213PS  Z10, Z10, Z14
+	VFMADD213PS  Z11, Z11, Z15
 	VFMADD213PS  Z12, Z12, Z16
-	VFMADD213PS  Z13, Z13, Z17
+	VPSLLD       $0x17, Z17, Z17
 	VPSLLD       $0x17, Z18, Z18
 	VPSLLD       $0x17, Z19, Z19
 	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z17, Z17, Z13
 	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z11
-	VMOVAPS      Z16, Z12
-	VMOVAPS      Z17, Z13
-	JMP          both671
+	VFMADD213PS  Z19, Z19, Z15
+	VFMADD213PS  Z20, Z20, Z16
+	VADDPS       Z13, Z5, Z5
+	VMOVUPS      Z13, (BX)(R12*1)
+	VADDPS       Z14, Z6, Z6
+	VMOVUPS      Z14, 64(BX)(R12*1)
+	VADDPS       Z15, Z7, Z7
+	VMOVUPS      Z15, 128(BX)(R12*1)
+	VADDPS       Z16, Z8, Z8
+	VMOVUPS      Z16, 192(BX)(R12*1)
+	ADDQ         $0x00000100, R12
+	CMPQ         R12, R13
+	JLT          four728
+	JMP          both727
 
-half670:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z0, Z14, Z0
-	VMAXPS       Z1, Z14, Z1
-	VMAXPS       Z4, Z14, Z4
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z0, Z20
-	VFMADD231PS  Z14, Z1, Z21
-	VFMADD231PS  Z14, Z4, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z0
-	VFNMADD231PS Z17, Z23, Z1
-	VFNMADD231PS Z17, Z16, Z4
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
-	VFMADD213PS  Z20, Z20, Z0
-	VFMADD213PS  Z21, Z21, Z1
-	VFMADD213PS  Z22, Z22, Z4
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z5, Z14, Z5
-	VMAXPS       Z6, Z14, Z6
-	VMAXPS       Z7, Z14, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z5, Z20
-	VFMADD231PS  Z14, Z6, Z21
-	VFMADD231PS  Z14, Z7, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z5
-	VFNMADD231PS Z17, Z23, Z6
-	VFNMADD231PS Z17, Z16, Z7
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
-	VFMADD213PS  Z20, Z20, Z5
-	VFMADD213PS  Z21, Z21, Z6
-	VFMADD213PS  Z22, Z22, Z7
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z8, Z14, Z8
-	VMAXPS       Z9, Z14, Z9
-	VMAXPS       Z10, Z14, Z10
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z8, Z20
-	VFMADD231PS  Z14, Z9, Z21
-	VFMADD231PS  Z14, Z10, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z8
-	VFNMADD231PS Z17, Z23, Z9
-	VFNMADD231PS Z17, Z16, Z10
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
-	VFMADD213PS  Z20, Z20, Z8
-	VFMADD213PS  Z21, Z21, Z9
-	VFMADD213PS  Z22, Z22, Z10
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z11, Z14, Z11
-	VMAXPS       Z12, Z14, Z12
-	VMAXPS       Z13, Z14, Z13
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z11, Z20
-	VFMADD231PS  Z14, Z12, Z21
-	VFMADD231PS  Z14, Z13, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z11
-	VFNMADD231PS Z17, Z23, Z12
-	VFNMADD231PS Z17, Z16, Z13
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
+half726:
+	MOVQ DX, R13
+	XORQ R12, R12
+	SHLQ $0x06, R13
+
+four733:
+	VMOVUPS       (BX)(R12*1), Z9
+	VMOVUPS       64(BX)(R12*1), Z10
+	VMOVUPS       128(BX)(R12*1), Z11
+	VMOVUPS       192(BX)(R12*1), Z12
+	CMPQ          72(AX), $0x00
+	JEQ           unlabelled734
+	MOVQ          R12, R15
+	LEAQ          elementNumbers<>+0(SB), R14
+	SHRQ          $0x04, R15
+	VCMPPS        $0x00, Z4, Z9, K1
+	VPMINUD.BCST  (R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST (R14)(R15*1), Z1, K1
+	VMOVAPS       Z9, K1, Z3
+	VCMPPS        $0x00, Z4, Z10, K1
+	VPMINUD.BCST  4(R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST 4(R14)(R15*1), Z1, K1
+	VMOVAPS       Z10, K1, Z3
+	VCMPPS        $0x00, Z4, Z11, K1
+	VPMINUD.BCST  8(R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST 8(R14)(R15*1), Z1, K1
+	VMOVAPS       Z11, K1, Z3
+	VCMPPS        $0x00, Z4, Z12, K1
+	VPMINUD.BCST  12(R14)(R15*1), Z2, K1, Z2
+	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
+	VMOVAPS       Z12, K1, Z3
+
+unlabelled734:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000040, R11
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ADDQ       $0x00000080, SI
+	CMPQ       R9, $0x00000080
+	JLT        none735
+	SUBQ       $0x00000080, R9
+	VMOVDQU64  (DI), Z13
+	VMOVDQU64  64(DI), Z14
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000080, R8
+	TESTQ      $0x0000003f, R8
+	JNZ        near736
+	CMPB       41(AX), $0x00
+	JEQ        near736
+	VMOVNTDQ   Z13, -128(R8)
+	VMOVNTDQ   Z14, -64(R8)
+	JMP        moved737
+
+near736:
+	VMOVDQU64 Z13, -128(R8)
+	VMOVDQU64 Z14, -64(R8)
+
+moved737:
+none735:
+	VSUBPS       Z4, Z9, Z9
+	VSUBPS       Z4, Z10, Z10
+	VSUBPS       Z4, Z11, Z11
+	VSUBPS       Z4, Z12, Z12
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z13
+	VMAXPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z13, Z11
+	VMAXPS       Z12, Z13, Z12
+	VBROADCASTSS element4238aa3b<>+0(SB), Z13
+	VBROADCASTSS element4b400000<>+0(SB), Z14
+	VBROADCASTSS element3cb17218<>+0(SB), Z15
+	VMOVUPS      elementPowers<>+0(SB), Z16
+	VMOVUPS      elementPowers<>+64(SB), Z17
+	VMOVAPS      Z14, Z18
+	VMOVAPS      Z14, Z19
+	VMOVAPS      Z14, Z20
+	VMOVAPS      Z14, Z21
+	VFMADD231PS  Z13, Z9, Z18
+	VFMADD231PS  Z13, Z10, Z19
+	VFMADD231PS  Z13, Z11, Z20
+	VFMADD231PS  Z13, Z12, Z21
+	VSUBPS       Z14, Z18, Z13
+	VSUBPS       Z14, Z19, Z22
+	VSUBPS       Z14, Z20, Z23
+	VSUBPS       Z14, Z21, Z14
+	VFNMADD231PS Z15, Z13, Z9
+	VFNMADD231PS Z15, Z22, Z10
+	VFNMADD231PS Z15, Z23, Z11
+	VFNMADD231PS Z15, Z14, Z12
+	VPSLLD       $0x12, Z18, Z13
+	VPSLLD       $0x12, Z19, Z22
+	VPSLLD       $0x12, Z20, Z23
+	VPSLLD       $0x12, Z21, Z14
+	VPERMI2PS    Z17, Z16, Z18
+	VPERMI2PS    Z17, Z16, Z19
+	VPERMI2PS    Z17, Z16, Z20
+	VPERMI2PS    Z17, Z16, Z21
+	VPADDD       Z13, Z18, Z18
+	VPADDD       Z22, Z19, Z19
+	VPADDD       Z23, Z20, Z20
+	VPADDD       Z14, Z21, Z21
+	VFMADD213PS  Z18, Z18, Z9
+	VFMADD213PS  Z19, Z19, Z10
 	VFMADD213PS  Z20, Z20, Z11
 	VFMADD213PS  Z21, Z21, Z12
-	VFMADD213PS  Z22, Z22, Z13
+	VADDPS       Z9, Z5, Z5
+	VMOVUPS      Z9, (BX)(R12*1)
+	VADDPS       Z10, Z6, Z6
+	VMOVUPS      Z10, 64(BX)(R12*1)
+	VADDPS       Z11, Z7, Z7
+	VMOVUPS      Z11, 128(BX)(R12*1)
+	VADDPS       Z12, Z8, Z8
+	VMOVUPS      Z12, 192(BX)(R12*1)
+	ADDQ         $0x00000100, R12
+	CMPQ         R12, R13
+	JLT          four733
 
-both671:
-	VADDPS     Z1, Z0, Z14
-	VADDPS     Z4, Z14, Z14
-	VADDPS     Z6, Z5, Z16
-	VADDPS     Z7, Z16, Z16
-	VADDPS     Z9, Z8, Z17
-	VADDPS     Z10, Z17, Z17
-	VADDPS     Z12, Z11, Z18
-	VADDPS     Z13, Z18, Z18
-	VSHUFF32X4 $0x44, Z16, Z14, Z19
-	VSHUFF32X4 $0xee, Z16, Z14, Z14
-	VADDPS     Z14, Z19, Z19
-	VSHUFF32X4 $0x44, Z18, Z17, Z14
-	VSHUFF32X4 $0xee, Z18, Z17, Z16
-	VADDPS     Z16, Z14, Z14
-	VSHUFF32X4 $0x88, Z14, Z19, Z16
-	VSHUFF32X4 $0xdd, Z14, Z19, Z14
-	VADDPS     Z14, Z16, Z16
-	VPERMILPS  $0x4e, Z16, Z14
-	VADDPS     Z14, Z16, Z16
-	VPERMILPS  $0xb1, Z16, Z14
-	VADDPS     Z14, Z16, Z16
-	VMOVDQU32  elementOrder<>+0(SB), Z14
-	VPERMPS    Z16, Z14, Z16
-	MOVQ       CX, BX
-	SUBQ       DX, BX
-	INCQ       BX
-	MOVQ       $0x00000004, DI
-	CMPQ       BX, DI
-	CMOVQGT    DI, BX
-	MOVQ       $0x000000ff, DI
-	BZHIQ      BX, DI, DI
-	KMOVW      DI, K4
-	MOVQ       80(AX), BX
-	VMOVUPS    Y16, K4, (BX)(DX*4)
-	MOVQ       72(AX), BX
-	TESTQ      BX, BX
-	JZ         skip672
-	VSUBPS     Y2, Y15, Y2
-	MOVQ       88(AX), BX
-	VMOVUPS    Y2, K4, (BX)(DX*4)
+both727:
+line738:
+	CMPQ      R9, $0x40
+	JLT       last739
+	SUBQ      $0x40, R9
+	VMOVDQU64 (DI), Z9
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x00000040, R8
+	TESTQ     $0x0000003f, R8
+	JNZ       near740
+	CMPB      41(AX), $0x00
+	JEQ       near740
+	VMOVNTDQ  Z9, -64(R8)
+	JMP       moved741
 
-skip672:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip673
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y16, Y3, Y3
-	VMOVDQU32    elementSpread<>+0(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+0(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 48(SP), Z17
-	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
-	VSUBPS       Z14, Z0, K4, Z0
-	VMULPS       Z15, Z0, Z0
-	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
-	VSUBPS       Z14, Z1, K4, Z1
-	VMULPS       Z15, Z1, Z1
-	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
-	VSUBPS       Z14, Z4, K4, Z4
-	VMULPS       Z15, Z4, Z4
-	VMOVDQU32    elementSpread<>+64(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+64(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 52(SP), Z17
-	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
-	VSUBPS       Z14, Z5, K4, Z5
-	VMULPS       Z15, Z5, Z5
-	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
-	VSUBPS       Z14, Z6, K4, Z6
-	VMULPS       Z15, Z6, Z6
-	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
-	VSUBPS       Z14, Z7, K4, Z7
-	VMULPS       Z15, Z7, Z7
-	VMOVDQU32    elementSpread<>+128(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+128(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 56(SP), Z17
-	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
-	VSUBPS       Z14, Z8, K4, Z8
-	VMULPS       Z15, Z8, Z8
-	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
-	VSUBPS       Z14, Z9, K4, Z9
-	VMULPS       Z15, Z9, Z9
-	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
-	VSUBPS       Z14, Z10, K4, Z10
-	VMULPS       Z15, Z10, Z10
-	VMOVDQU32    elementSpread<>+192(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+192(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 60(SP), Z16
-	VPCMPEQD     elementNumbers<>+0(SB), Z16, K4
-	VSUBPS       Z14, Z11, K4, Z11
-	VMULPS       Z15, Z11, Z11
-	VPCMPEQD     elementNumbers<>+64(SB), Z16, K4
-	VSUBPS       Z14, Z12, K4, Z12
-	VMULPS       Z15, Z12, Z12
-	VPCMPEQD     elementNumbers<>+128(SB), Z16, K4
-	VSUBPS       Z14, Z13, K4, Z13
-	VMULPS       Z15, Z13, Z13
+near740:
+	VMOVDQU64 Z9, -64(R8)
+
+moved741:
+	JMP line738
+
+last739:
+	VMOVDQU64 (DI), Z9
+	MOVQ      R9, SI
+	SHRQ      $0x01, SI
+	MOVQ      $0xffffffff, DI
+	BZHIQ     SI, DI, DI
+	KMOVD     DI, K1
+	VMOVDQU16 Z9, K1, (R8)
+	VADDPS    Z6, Z5, Z5
+	VADDPS    Z8, Z7, Z7
+	VADDPS    Z7, Z5, Z5
+	MOVQ      16(SP), SI
+	MOVQ      $0x0000ffff, DI
+	BZHIQ     SI, DI, DI
+	KMOVW     DI, K1
+	MOVQ      80(AX), SI
+	VMOVUPS   Z5, K1, (SI)(CX*4)
+	MOVQ      72(AX), SI
+	TESTQ     SI, SI
+	JZ        skip742
+	VSUBPS    Z3, Z4, Z3
+	MOVQ      16(SP), SI
+	MOVQ      $0x0000ffff, DI
+	BZHIQ     SI, DI, DI
+	KMOVW     DI, K1
+	MOVQ      88(AX), SI
+	VMOVUPS   Z3, K1, (SI)(CX*4)
+	MOVQ      16(SP), SI
+	MOVQ      $0x0000ffff, DI
+	BZHIQ     SI, DI, DI
+	KMOVW     DI, K1
+	VPCMPEQD  Z1, Z2, K1, K1
+	KMOVW     K1, SI
+	POPCNTQ   SI, SI
+	ADDQ      SI, 112(AX)
+
+skip742:
+	MOVQ         24(AX), SI
+	TESTQ        SI, SI
+	JZ           skip743
+	VBROADCASTSS 104(AX), Z2
+	VDIVPS       Z5, Z2, Z2
+	MOVQ         DX, SI
+	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half674
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
-	VMOVUPS      Z4, K2, 128(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, (BX)
-	VMOVUPS      Z6, 64(BX)
-	VMOVUPS      Z7, K2, 128(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z8, (BX)
-	VMOVUPS      Z9, 64(BX)
-	VMOVUPS      Z10, K2, 128(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z11, (BX)
-	VMOVUPS      Z12, 64(BX)
-	VMOVUPS      Z13, K2, 128(BX)
-	JMP          both675
+	JNE          half744
+	ADDQ         SI, SI
+	JMP          both745
 
-half674:
-	CMPB native+8(FP), $0x00
-	JEQ  ours676
+half744:
+both745:
+	LEAQ  15(SI), DI
+	ANDQ  $-16, DI
+	LEAQ  3584(BX), R8
+	LEAQ  (SI)(SI*2), R9
+	LEAQ  (R8)(SI*4), R10
+	LEAQ  (R10)(SI*4), R11
+	LEAQ  (R11)(SI*4), R12
+	ADDQ  DI, R8
+	ADDQ  DI, R10
+	ADDQ  DI, R11
+	ADDQ  DI, R12
+	MOVQ  CX, R13
+	MOVQ  16(SP), R14
+	LEAQ  -1(CX)(R14*1), R14
+	MOVQ  64(AX), R15
+	TESTQ R15, R15
+	JZ    skip747
+	MOVL  (R15)(R13*4), R13
 
-	// VCVTNE2PS2BF16 Z4, Z7, Z14
-	LONG $0x48477262
-	WORD $0xf472
+skip747:
+	MOVQ  64(AX), R15
+	TESTQ R15, R15
+	JZ    skip748
+	MOVL  (R15)(R14*4), R14
 
-	// VCVTNE2PS2BF16 Z10, Z13, Z4
-	LONG $0x4817d262
-	WORD $0xe272
-	JMP  both677
+skip748:
+	SUBQ      R13, R14
+	INCQ      R14
+	CMPQ      R14, 16(SP)
+	JNE       apart746
+	CMPQ      SI, 32(AX)
+	JNE       apart746
+	VMOVDQU16 elementPaired<>+0(SB), Z3
+	CMPB      40(AX), $0x00
+	JNE       half750
+	SHLQ      $0x04, DI
+	ADDQ      BX, DI
 
-ours676:
-	VBROADCASTSS element00010000<>+0(SB), Z15
-	VBROADCASTSS element00007fff<>+0(SB), Z16
-	VBROADCASTSS element00008000<>+0(SB), Z17
-	VBROADCASTSS element00400000<>+0(SB), Z18
-	VMOVDQU32    elementUpper<>+0(SB), Z19
-	VPTESTMD     Z15, Z4, K4
-	VPADDD       Z16, Z4, Z14
-	VPADDD       Z17, Z4, K4, Z14
-	VCMPPS       $0x03, Z4, Z4, K4
-	VPORD        Z18, Z4, K4, Z14
-	VPTESTMD     Z15, Z7, K4
-	VPADDD       Z16, Z7, Z4
-	VPADDD       Z17, Z7, K4, Z4
-	VCMPPS       $0x03, Z7, Z7, K4
-	VPORD        Z18, Z7, K4, Z4
-	VPERMT2W     Z4, Z19, Z14
-	VPTESTMD     Z15, Z10, K4
-	VPADDD       Z16, Z10, Z4
-	VPADDD       Z17, Z10, K4, Z4
-	VCMPPS       $0x03, Z10, Z10, K4
-	VPORD        Z18, Z10, K4, Z4
-	VPTESTMD     Z15, Z13, K4
-	VPADDD       Z16, Z13, Z7
-	VPADDD       Z17, Z13, K4, Z7
-	VCMPPS       $0x03, Z13, Z13, K4
-	VPORD        Z18, Z13, K4, Z7
-	VPERMT2W     Z7, Z19, Z4
+piece752:
+	SUBQ          $0x00000100, DI
+	ADDQ          $-16, R8
+	ADDQ          $-16, R10
+	ADDQ          $-16, R11
+	ADDQ          $-16, R12
+	MOVQ          DI, R13
+	SUBQ          BX, R13
+	MOVQ          R13, R14
+	LEAQ          elementNumbers<>+0(SB), R13
+	SHRQ          $0x04, R14
+	VMOVUPS       (DI), Z3
+	VPCMPEQD.BCST (R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z3, K1, Z3
+	VMULPS        Z2, Z3, Z3
+	VMOVUPS       64(DI), Z4
+	VPCMPEQD.BCST 4(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       128(DI), Z6
+	VPCMPEQD.BCST 8(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       192(DI), Z7
+	VPCMPEQD.BCST 12(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VUNPCKLPS     Z4, Z3, Z8
+	VUNPCKHPS     Z4, Z3, Z4
+	VUNPCKLPS     Z7, Z6, Z3
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z3, Z8, Z7
+	VUNPCKHPD     Z3, Z8, Z3
+	VUNPCKLPD     Z6, Z4, Z8
+	VUNPCKHPD     Z6, Z4, Z4
+	VMOVUPS       X7, (R8)
+	VMOVUPS       X3, (R8)(SI*1)
+	VMOVUPS       X8, (R8)(SI*2)
+	VMOVUPS       X4, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z7, (R10)
+	VEXTRACTF32X4 $0x01, Z3, (R10)(SI*1)
+	VEXTRACTF32X4 $0x01, Z8, (R10)(SI*2)
+	VEXTRACTF32X4 $0x01, Z4, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z7, (R11)
+	VEXTRACTF32X4 $0x02, Z3, (R11)(SI*1)
+	VEXTRACTF32X4 $0x02, Z8, (R11)(SI*2)
+	VEXTRACTF32X4 $0x02, Z4, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z7, (R12)
+	VEXTRACTF32X4 $0x03, Z3, (R12)(SI*1)
+	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
+	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
+	CMPQ          DI, BX
+	JNE           piece752
+	JMP           both751
 
-both677:
-	VEXTRACTI64X4 $0x01, Z14, Y3
-	VEXTRACTI64X4 $0x01, Z4, Y18
-	MOVL          16(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
+half750:
+	SHLQ $0x05, DI
+	ADDQ BX, DI
+
+piece753:
+	SUBQ          $0x00000200, DI
+	ADDQ          $-16, R8
+	ADDQ          $-16, R10
+	ADDQ          $-16, R11
+	ADDQ          $-16, R12
+	MOVQ          DI, R13
+	SUBQ          BX, R13
+	MOVQ          R13, R14
+	LEAQ          elementNumbers<>+0(SB), R13
+	SHRQ          $0x04, R14
+	VMOVUPS       (DI), Z4
+	VPCMPEQD.BCST (R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       64(DI), Z6
+	VPCMPEQD.BCST 4(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       128(DI), Z7
+	VPCMPEQD.BCST 8(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VMOVUPS       192(DI), Z8
+	VPCMPEQD.BCST 12(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z8, K1, Z8
+	VMULPS        Z2, Z8, Z8
+	VMOVUPS       256(DI), Z9
+	VPCMPEQD.BCST 16(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z9, K1, Z9
+	VMULPS        Z2, Z9, Z9
+	VMOVUPS       320(DI), Z10
+	VPCMPEQD.BCST 20(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z10, K1, Z10
+	VMULPS        Z2, Z10, Z10
+	VMOVUPS       384(DI), Z11
+	VPCMPEQD.BCST 24(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z11, K1, Z11
+	VMULPS        Z2, Z11, Z11
+	VMOVUPS       448(DI), Z12
+	VPCMPEQD.BCST 28(R13)(R14*1), Z1, K1
+	VSUBPS        Z5, Z12, K1, Z12
+	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours678
+	JEQ           ours754
 
-	// VCVTNE2PS2BF16 Z0, Z1, Z7
-	LONG $0x4877f262
-	WORD $0xf872
-	JMP  both679
+	// VCVTNE2PS2BF16 Z4, Z6, Z13
+	LONG $0x484f7262
+	WORD $0xec72
 
-ours678:
-	VBROADCASTSS element00010000<>+0(SB), Z10
-	VBROADCASTSS element00007fff<>+0(SB), Z13
-	VBROADCASTSS element00008000<>+0(SB), Z15
-	VBROADCASTSS element00400000<>+0(SB), Z16
-	VMOVDQU32    elementUpper<>+0(SB), Z17
-	VPTESTMD     Z10, Z0, K4
-	VPADDD       Z13, Z0, Z7
-	VPADDD       Z15, Z0, K4, Z7
-	VCMPPS       $0x03, Z0, Z0, K4
-	VPORD        Z16, Z0, K4, Z7
-	VPTESTMD     Z10, Z1, K4
-	VPADDD       Z13, Z1, Z0
-	VPADDD       Z15, Z1, K4, Z0
-	VCMPPS       $0x03, Z1, Z1, K4
-	VPORD        Z16, Z1, K4, Z0
-	VPERMT2W     Z0, Z17, Z7
+	// VCVTNE2PS2BF16 Z7, Z8, Z4
+	LONG $0x483ff262
+	WORD $0xe772
 
-both679:
-	VMOVDQU16 Z7, (BX)
-	VMOVDQU16 Y14, K2, 64(BX)
-	MOVL      20(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours680
+	// VCVTNE2PS2BF16 Z9, Z10, Z6
+	LONG $0x482fd262
+	WORD $0xf172
 
-	// VCVTNE2PS2BF16 Z5, Z6, Z0
-	LONG $0x484ff262
-	WORD $0xc572
-	JMP  both681
-
-ours680:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00008000<>+0(SB), Z10
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VMOVDQU32    elementUpper<>+0(SB), Z14
-	VPTESTMD     Z1, Z5, K4
-	VPADDD       Z7, Z5, Z0
-	VPADDD       Z10, Z5, K4, Z0
-	VCMPPS       $0x03, Z5, Z5, K4
-	VPORD        Z13, Z5, K4, Z0
-	VPTESTMD     Z1, Z6, K4
-	VPADDD       Z7, Z6, Z1
-	VPADDD       Z10, Z6, K4, Z1
-	VCMPPS       $0x03, Z6, Z6, K4
-	VPORD        Z13, Z6, K4, Z1
-	VPERMT2W     Z1, Z14, Z0
-
-both681:
-	VMOVDQU16 Z0, (BX)
-	VMOVDQU16 Y3, K2, 64(BX)
-	MOVL      24(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours682
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z0
-	LONG $0x4837d262
-	WORD $0xc072
-	JMP  both683
-
-ours682:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00008000<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VMOVDQU32    elementUpper<>+0(SB), Z10
-	VPTESTMD     Z1, Z8, K4
-	VPADDD       Z5, Z8, Z0
-	VPADDD       Z6, Z8, K4, Z0
-	VCMPPS       $0x03, Z8, Z8, K4
-	VPORD        Z7, Z8, K4, Z0
-	VPTESTMD     Z1, Z9, K4
-	VPADDD       Z5, Z9, Z1
-	VPADDD       Z6, Z9, K4, Z1
-	VCMPPS       $0x03, Z9, Z9, K4
-	VPORD        Z7, Z9, K4, Z1
-	VPERMT2W     Z1, Z10, Z0
-
-both683:
-	VMOVDQU16 Z0, (BX)
-	VMOVDQU16 Y4, K2, 64(BX)
-	MOVL      28(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-	CMPB      native+8(FP), $0x00
-	JEQ       ours684
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z0
+	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
-	WORD $0xc372
-	JMP  both685
+	WORD $0xfb72
+	JMP  both755
 
-ours684:
-	VBROADCASTSS element00010000<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00008000<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VMOVDQU32    elementUpper<>+0(SB), Z7
-	VPTESTMD     Z1, Z11, K4
-	VPADDD       Z4, Z11, Z0
-	VPADDD       Z5, Z11, K4, Z0
-	VCMPPS       $0x03, Z11, Z11, K4
-	VPORD        Z6, Z11, K4, Z0
-	VPTESTMD     Z1, Z12, K4
-	VPADDD       Z4, Z12, Z1
-	VPADDD       Z5, Z12, K4, Z1
-	VCMPPS       $0x03, Z12, Z12, K4
-	VPORD        Z6, Z12, K4, Z1
-	VPERMT2W     Z1, Z7, Z0
+ours754:
+	VBROADCASTSS element00010000<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00008000<>+0(SB), Z16
+	VBROADCASTSS element00400000<>+0(SB), Z17
+	VMOVDQU32    elementUpper<>+0(SB), Z18
+	VPTESTMD     Z14, Z4, K1
+	VPADDD       Z15, Z4, Z13
+	VPADDD       Z16, Z4, K1, Z13
+	VCMPPS       $0x03, Z4, Z4, K1
+	VPORD        Z17, Z4, K1, Z13
+	VPTESTMD     Z14, Z6, K1
+	VPADDD       Z15, Z6, Z4
+	VPADDD       Z16, Z6, K1, Z4
+	VCMPPS       $0x03, Z6, Z6, K1
+	VPORD        Z17, Z6, K1, Z4
+	VPERMT2W     Z4, Z18, Z13
+	VPTESTMD     Z14, Z7, K1
+	VPADDD       Z15, Z7, Z4
+	VPADDD       Z16, Z7, K1, Z4
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z17, Z7, K1, Z4
+	VPTESTMD     Z14, Z8, K1
+	VPADDD       Z15, Z8, Z6
+	VPADDD       Z16, Z8, K1, Z6
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z17, Z8, K1, Z6
+	VPERMT2W     Z6, Z18, Z4
+	VPTESTMD     Z14, Z9, K1
+	VPADDD       Z15, Z9, Z6
+	VPADDD       Z16, Z9, K1, Z6
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z17, Z9, K1, Z6
+	VPTESTMD     Z14, Z10, K1
+	VPADDD       Z15, Z10, Z7
+	VPADDD       Z16, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z17, Z10, K1, Z7
+	VPERMT2W     Z7, Z18, Z6
+	VPTESTMD     Z14, Z11, K1
+	VPADDD       Z15, Z11, Z7
+	VPADDD       Z16, Z11, K1, Z7
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z17, Z11, K1, Z7
+	VPTESTMD     Z14, Z12, K1
+	VPADDD       Z15, Z12, Z8
+	VPADDD       Z16, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z17, Z12, K1, Z8
+	VPERMT2W     Z8, Z18, Z7
 
-both685:
-	VMOVDQU16 Z0, (BX)
-	VMOVDQU16 Y18, K2, 64(BX)
+both755:
+	VPERMW        Z13, Z3, Z13
+	VPERMW        Z4, Z3, Z4
+	VPERMW        Z6, Z3, Z6
+	VPERMW        Z7, Z3, Z7
+	VUNPCKLPS     Z4, Z13, Z8
+	VUNPCKHPS     Z4, Z13, Z9
+	VUNPCKLPS     Z7, Z6, Z4
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z4, Z8, Z7
+	VUNPCKHPD     Z4, Z8, Z4
+	VUNPCKLPD     Z6, Z9, Z8
+	VUNPCKHPD     Z6, Z9, Z6
+	VMOVUPS       X7, (R8)
+	VMOVUPS       X4, (R8)(SI*1)
+	VMOVUPS       X8, (R8)(SI*2)
+	VMOVUPS       X6, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z7, (R10)
+	VEXTRACTF32X4 $0x01, Z4, (R10)(SI*1)
+	VEXTRACTF32X4 $0x01, Z8, (R10)(SI*2)
+	VEXTRACTF32X4 $0x01, Z6, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z7, (R11)
+	VEXTRACTF32X4 $0x02, Z4, (R11)(SI*1)
+	VEXTRACTF32X4 $0x02, Z8, (R11)(SI*2)
+	VEXTRACTF32X4 $0x02, Z6, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z7, (R12)
+	VEXTRACTF32X4 $0x03, Z4, (R12)(SI*1)
+	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
+	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
+	CMPQ          DI, BX
+	JNE           piece753
 
-both675:
-skip673:
-	ADDQ $0x04, DX
-	CMPQ DX, CX
-	JLE  group645
-	JMP  done491
+both751:
+	JMP written749
 
-wider643:
+apart746:
+	VMOVDQU16    elementPaired<>+0(SB), Z3
+	CMPB         40(AX), $0x00
+	JNE          half756
+	LEAQ         (CX), SI
+	VPBROADCASTD SI, Z3
+	VPADDD       elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD 48(AX), Z4
+	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD      Z4, Z3, Z3
+	MOVQ         64(AX), SI
+	TESTQ        SI, SI
+	JZ           skip758
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VPGATHERDD   (SI)(Z3*4), K1, Z4
+	VMOVDQA32    Z4, Z3
+
+skip758:
+	VPBROADCASTQ  32(AX), Z4
+	VPBROADCASTQ  24(AX), Z6
+	VEXTRACTI64X4 $0x00, Z3, Y7
+	VPMOVZXDQ     Y7, Z7
+	VPMULUDQ      Z4, Z7, Z7
+	VPADDQ        Z6, Z7, Z7
+	VMOVDQU64     Z7, 7400(SP)
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VPMULUDQ      Z4, Z3, Z3
+	VPADDQ        Z6, Z3, Z3
+	VMOVDQU64     Z3, 7464(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half759
+	ADDQ          R8, R8
+	JMP           both760
+
+half759:
+both760:
+	XORQ SI, SI
+
+piece761:
+	MOVQ          DI, R9
+	SUBQ          BX, R9
+	MOVQ          R9, R10
+	LEAQ          elementNumbers<>+0(SB), R9
+	SHRQ          $0x04, R10
+	VMOVUPS       (DI), Z3
+	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z3, K1, Z3
+	VMULPS        Z2, Z3, Z3
+	VMOVUPS       64(DI), Z4
+	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       128(DI), Z6
+	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       192(DI), Z7
+	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VUNPCKLPS     Z4, Z3, Z8
+	VUNPCKHPS     Z4, Z3, Z4
+	VUNPCKLPS     Z7, Z6, Z3
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z3, Z8, Z7
+	VUNPCKHPD     Z3, Z8, Z3
+	VUNPCKLPD     Z6, Z4, Z8
+	VUNPCKHPD     Z6, Z4, Z4
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          7400(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7408(SP), R9
+	VEXTRACTF32X4 $0x00, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7416(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7424(SP), R9
+	VEXTRACTF32X4 $0x00, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7432(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7440(SP), R9
+	VEXTRACTF32X4 $0x01, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7448(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7456(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7464(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7472(SP), R9
+	VEXTRACTF32X4 $0x02, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7480(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7488(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7496(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          7504(SP), R9
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          7512(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          7520(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x10, R8
+	JG            piece761
+	JMP           both757
+
+half756:
+	LEAQ         (CX), SI
+	VPBROADCASTD SI, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z4, Z4
+	MOVQ         64(AX), SI
+	TESTQ        SI, SI
+	JZ           skip762
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VPGATHERDD   (SI)(Z4*4), K1, Z6
+	VMOVDQA32    Z6, Z4
+
+skip762:
+	VPBROADCASTQ  32(AX), Z6
+	VPBROADCASTQ  24(AX), Z7
+	VEXTRACTI64X4 $0x00, Z4, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 7528(SP)
+	VEXTRACTI64X4 $0x01, Z4, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z6, Z4, Z4
+	VPADDQ        Z7, Z4, Z4
+	VMOVDQU64     Z4, 7592(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half763
+	ADDQ          R8, R8
+	JMP           both764
+
+half763:
+both764:
+	XORQ SI, SI
+
+piece765:
+	MOVQ          DI, R9
+	SUBQ          BX, R9
+	MOVQ          R9, R10
+	LEAQ          elementNumbers<>+0(SB), R9
+	SHRQ          $0x04, R10
+	VMOVUPS       (DI), Z4
+	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       64(DI), Z6
+	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       128(DI), Z7
+	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VMOVUPS       192(DI), Z8
+	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z8, K1, Z8
+	VMULPS        Z2, Z8, Z8
+	VMOVUPS       256(DI), Z9
+	VPCMPEQD.BCST 16(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z9, K1, Z9
+	VMULPS        Z2, Z9, Z9
+	VMOVUPS       320(DI), Z10
+	VPCMPEQD.BCST 20(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z10, K1, Z10
+	VMULPS        Z2, Z10, Z10
+	VMOVUPS       384(DI), Z11
+	VPCMPEQD.BCST 24(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z11, K1, Z11
+	VMULPS        Z2, Z11, Z11
+	VMOVUPS       448(DI), Z12
+	VPCMPEQD.BCST 28(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z12, K1, Z12
+	VMULPS        Z2, Z12, Z12
+	CMPB          native+8(FP), $0x00
+	JEQ           ours766
+
+	// VCVTNE2PS2BF16 Z4, Z6, Z13
+	LONG $0x484f7262
+	WORD $0xec72
+
+	// VCVTNE2PS2BF16 Z7, Z8, Z4
+	LONG $0x483ff262
+	WORD $0xe772
+
+	// VCVTNE2PS2BF16 Z9, Z10, Z6
+	LONG $0x482fd262
+	WORD $0xf172
+
+	// VCVTNE2PS2BF16 Z11, Z12, Z7
+	LONG $0x481fd262
+	WORD $0xfb72
+	JMP  both767
+
+ours766:
+	VBROADCASTSS element00010000<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00008000<>+0(SB), Z16
+	VBROADCASTSS element00400000<>+0(SB), Z17
+	VMOVDQU32    elementUpper<>+0(SB), Z18
+	VPTESTMD     Z14, Z4, K1
+	VPADDD       Z15, Z4, Z13
+	VPADDD       Z16, Z4, K1, Z13
+	VCMPPS       $0x03, Z4, Z4, K1
+	VPORD        Z17, Z4, K1, Z13
+	VPTESTMD     Z14, Z6, K1
+	VPADDD       Z15, Z6, Z4
+	VPADDD       Z16, Z6, K1, Z4
+	VCMPPS       $0x03, Z6, Z6, K1
+	VPORD        Z17, Z6, K1, Z4
+	VPERMT2W     Z4, Z18, Z13
+	VPTESTMD     Z14, Z7, K1
+	VPADDD       Z15, Z7, Z4
+	VPADDD       Z16, Z7, K1, Z4
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z17, Z7, K1, Z4
+	VPTESTMD     Z14, Z8, K1
+	VPADDD       Z15, Z8, Z6
+	VPADDD       Z16, Z8, K1, Z6
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z17, Z8, K1, Z6
+	VPERMT2W     Z6, Z18, Z4
+	VPTESTMD     Z14, Z9, K1
+	VPADDD       Z15, Z9, Z6
+	VPADDD       Z16, Z9, K1, Z6
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z17, Z9, K1, Z6
+	VPTESTMD     Z14, Z10, K1
+	VPADDD       Z15, Z10, Z7
+	VPADDD       Z16, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z17, Z10, K1, Z7
+	VPERMT2W     Z7, Z18, Z6
+	VPTESTMD     Z14, Z11, K1
+	VPADDD       Z15, Z11, Z7
+	VPADDD       Z16, Z11, K1, Z7
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z17, Z11, K1, Z7
+	VPTESTMD     Z14, Z12, K1
+	VPADDD       Z15, Z12, Z8
+	VPADDD       Z16, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z17, Z12, K1, Z8
+	VPERMT2W     Z8, Z18, Z7
+
+both767:
+	VPERMW        Z13, Z3, Z13
+	VPERMW        Z4, Z3, Z4
+	VPERMW        Z6, Z3, Z6
+	VPERMW        Z7, Z3, Z7
+	VUNPCKLPS     Z4, Z13, Z8
+	VUNPCKHPS     Z4, Z13, Z9
+	VUNPCKLPS     Z7, Z6, Z4
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z4, Z8, Z7
+	VUNPCKHPD     Z4, Z8, Z4
+	VUNPCKLPD     Z6, Z9, Z8
+	VUNPCKHPD     Z6, Z9, Z6
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          7528(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7536(SP), R9
+	VEXTRACTF32X4 $0x00, Z4, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7544(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7552(SP), R9
+	VEXTRACTF32X4 $0x00, Z6, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7560(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7568(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7576(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7584(SP), R9
+	VEXTRACTF32X4 $0x01, Z6, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7592(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7600(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7608(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7616(SP), R9
+	VEXTRACTF32X4 $0x02, Z6, X9
+	VMOVDQU16     X9, K1, (R9)(SI*1)
+	MOVQ          7624(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X7
+	VMOVDQU16     X7, K1, (R9)(SI*1)
+	MOVQ          7632(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVDQU16     X4, K1, (R9)(SI*1)
+	MOVQ          7640(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X4
+	VMOVDQU16     X4, K1, (R9)(SI*1)
+	MOVQ          7648(SP), R9
+	VEXTRACTF32X4 $0x03, Z6, X4
+	VMOVDQU16     X4, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000200, DI
+	SUBQ          $0x10, R8
+	JG            piece765
+
+both757:
+written749:
+skip743:
+	ADDQ  $0x10, CX
+	CMPQ  CX, 48(AX)
+	JLT   sixteen678
+	MOVQ  16(SP), SI
+	MOVQ  SI, 24(SP)
+	LEAQ  3584(BX), BX
+	XORQ  SI, SI
+	LEAQ  -16(CX), CX
+	CMPQ  24(AX), $0x00
+	JEQ   none768
+	TESTQ CX, CX
+	JS    none768
+	ADDQ  DX, DX
+	CMPB  40(AX), $0x00
+	JNE   half769
+	ADDQ  DX, DX
+	JMP   both770
+
+half769:
+both770:
+	MOVQ  CX, DI
+	MOVQ  24(SP), R8
+	LEAQ  -1(CX)(R8*1), R8
+	MOVQ  64(AX), R9
+	TESTQ R9, R9
+	JZ    skip771
+	MOVL  (R9)(DI*4), DI
+
+skip771:
+	MOVQ  64(AX), R9
+	TESTQ R9, R9
+	JZ    skip772
+	MOVL  (R9)(R8*4), R8
+
+skip772:
+	SUBQ  DI, R8
+	INCQ  R8
+	CMPQ  R8, 24(SP)
+	JNE   none768
+	CMPQ  DX, 32(AX)
+	JNE   none768
+	MOVQ  64(AX), SI
+	TESTQ SI, SI
+	JZ    skip773
+	MOVL  (SI)(CX*4), CX
+
+skip773:
+	IMULQ 32(AX), CX
+	ADDQ  24(AX), CX
+	MOVQ  DX, SI
+	IMULQ 24(SP), SI
+
+none768:
+line774:
+	CMPQ      SI, $0x40
+	JLT       last775
+	SUBQ      $0x40, SI
+	VMOVDQU64 (BX), Z0
+	ADDQ      $0x00000040, BX
+	ADDQ      $0x00000040, CX
+	TESTQ     $0x0000003f, CX
+	JNZ       near776
+	CMPB      41(AX), $0x00
+	JEQ       near776
+	VMOVNTDQ  Z0, -64(CX)
+	JMP       moved777
+
+near776:
+	VMOVDQU64 Z0, -64(CX)
+
+moved777:
+	JMP line774
+
+last775:
+	VMOVDQU64 (BX), Z0
+	MOVQ      SI, AX
+	SHRQ      $0x01, AX
+	MOVQ      $0xffffffff, DX
+	BZHIQ     AX, DX, DX
+	KMOVD     DX, K1
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       done675
+
+longer676:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far686:
+far778:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far686
+	JLT  far778
 
-turn687:
+turn779:
 	CMPQ  BX, 48(AX)
-	JCC   skip688
+	JCC   skip780
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have689
+	JZ    have781
 	MOVL  (CX)(BX*4), SI
 
-have689:
+have781:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9117,25 +11249,25 @@ have689:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even690
+	JZ    even782
 	LEAQ  (CX)(SI*4), CX
 
-even690:
+even782:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next691
+	JGE   next783
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted692
+	JZ    unlisted784
 	MOVL  (R8)(CX*4), SI
 
-unlisted692:
+unlisted784:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next691:
+next783:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -9143,18 +11275,18 @@ next691:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols694
+	JGT          cols786
 
-cols693:
+cols785:
 	CMPB       16(AX), $0x00
-	JNE        half695
+	JNE        half787
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both696
+	JMP        both788
 
-half695:
+half787:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -9162,55 +11294,55 @@ half695:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both696:
+both788:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols693
+	JLE  cols785
 
-cols694:
+cols786:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols698
+	JGT  cols790
 
-cols697:
+cols789:
 	CMPB       16(AX), $0x00
-	JNE        half699
+	JNE        half791
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both700
+	JMP        both792
 
-half699:
+half791:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both700:
+both792:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols697
+	JLE    cols789
 
-cols698:
+cols790:
 	CMPQ       CX, DX
-	JGE        row701
+	JGE        row793
 	CMPB       16(AX), $0x00
-	JNE        half702
+	JNE        half794
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both703
+	JMP        both795
 
-half702:
+half794:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both703:
+both795:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row701:
+row793:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -9223,17 +11355,17 @@ row701:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip688:
+skip780:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip704
+	JCC   skip796
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have705
+	JZ    have797
 	MOVL  (CX)(BX*4), SI
 
-have705:
+have797:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9241,10 +11373,10 @@ have705:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even706
+	JZ    even798
 	LEAQ  (R10)(CX*4), R10
 
-even706:
+even798:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -9252,30 +11384,30 @@ even706:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols708
+	JGT          cols800
 
-cols707:
+cols799:
 	CMPB    16(AX), $0x00
-	JNE     half709
+	JNE     half801
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both710
+	JMP     both802
 
-half709:
+half801:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both710:
+both802:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half711
+	JNE          half803
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -9354,9 +11486,9 @@ both710:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both712
+	JMP          both804
 
-half711:
+half803:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -9408,33 +11540,33 @@ half711:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both712:
+both804:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols707
+	JLE  cols799
 
-cols708:
+cols800:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols714
+	JGT  cols806
 
-cols713:
+cols805:
 	CMPB    16(AX), $0x00
-	JNE     half715
+	JNE     half807
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both716
+	JMP     both808
 
-half715:
+half807:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both716:
+both808:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half717
+	JNE          half809
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -9479,9 +11611,9 @@ both716:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both718
+	JMP          both810
 
-half717:
+half809:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -9511,31 +11643,31 @@ half717:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both718:
+both810:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols713
+	JLE  cols805
 
-cols714:
+cols806:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols720
+	JGT  cols812
 
-cols719:
+cols811:
 	CMPB    16(AX), $0x00
-	JNE     half721
+	JNE     half813
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both722
+	JMP     both814
 
-half721:
+half813:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both722:
+both814:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half723
+	JNE          half815
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -9563,9 +11695,9 @@ both722:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both724
+	JMP          both816
 
-half723:
+half815:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -9584,28 +11716,28 @@ half723:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both724:
+both816:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols719
+	JLE  cols811
 
-cols720:
+cols812:
 	CMPQ      CX, DX
-	JGE       row725
+	JGE       row817
 	CMPB      16(AX), $0x00
-	JNE       half726
+	JNE       half818
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both727
+	JMP       both819
 
-half726:
+half818:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both727:
+both819:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half728
+	JNE          half820
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -9634,9 +11766,9 @@ both727:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both729
+	JMP          both821
 
-half728:
+half820:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z2
@@ -9656,8 +11788,8 @@ half728:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both729:
-row725:
+both821:
+row817:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -9672,28 +11804,28 @@ row725:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip731
+	JZ            skip823
 	MOVL          (CX)(SI*4), R8
 
-skip731:
+skip823:
 	TESTQ  R8, R8
-	JS     unlabelled730
+	JS     unlabelled822
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled730:
-skip704:
+unlabelled822:
+skip796:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip732
+	JCC   skip824
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have733
+	JZ    have825
 	MOVL  (CX)(BX*4), SI
 
-have733:
+have825:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9701,17 +11833,17 @@ have733:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even734
+	JZ    even826
 	LEAQ  (R10)(CX*4), R10
 
-even734:
+even826:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip735
+	JZ    skip827
 	MOVL  (CX)(SI*4), R8
 
-skip735:
+skip827:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -9719,81 +11851,81 @@ skip735:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled736
+	JS     unlabelled828
 	CMPB   16(AX), $0x00
-	JNE    half737
+	JNE    half829
 	VMOVSS (DI)(R8*4), X4
-	JMP    both738
+	JMP    both830
 
-half737:
+half829:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both738:
+both830:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled736
+	JNE          unlabelled828
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next740:
+next832:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last742
+	JGT     last834
 	CMPB    16(AX), $0x00
-	JNE     half743
+	JNE     half835
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both744
+	JMP     both836
 
-half743:
+half835:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both744:
+both836:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found739
+	JNZ    found831
 	ADDQ   $0x10, CX
-	JMP    next740
+	JMP    next832
 
-last742:
+last834:
 	CMPQ      CX, DX
-	JGE       end741
+	JGE       end833
 	CMPB      16(AX), $0x00
-	JNE       half745
+	JNE       half837
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both746
+	JMP       both838
 
-half745:
+half837:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both746:
+both838:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found739
+	JNZ    found831
 	MOVQ   DX, CX
-	JMP    end741
+	JMP    end833
 
-found739:
+found831:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end741:
+end833:
 	CMPQ CX, R8
-	JNE  unlabelled736
+	JNE  unlabelled828
 	INCQ 112(AX)
 
-unlabelled736:
+unlabelled828:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip747
+	JZ           skip839
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -9802,35 +11934,35 @@ unlabelled736:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols749
+	JGT          cols841
 
-cols748:
+cols840:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half750
+	JNE      half842
 	CMPB     41(AX), $0x00
-	JEQ      near752
+	JEQ      near844
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed753
+	JMP      placed845
 
-near752:
+near844:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed753:
-	JMP both751
+placed845:
+	JMP both843
 
-half750:
+half842:
 	CMPB native+8(FP), $0x00
-	JEQ  ours754
+	JEQ  ours846
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -9839,9 +11971,9 @@ half750:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both755
+	JMP  both847
 
-ours754:
+ours846:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -9870,57 +12002,57 @@ ours754:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both755:
+both847:
 	CMPB     41(AX), $0x00
-	JEQ      near756
+	JEQ      near848
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed757
+	JMP      placed849
 
-near756:
+near848:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed757:
-both751:
+placed849:
+both843:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols748
+	JLE  cols840
 
-cols749:
+cols841:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols759
+	JGT  cols851
 
-cols758:
+cols850:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half760
+	JNE      half852
 	CMPB     41(AX), $0x00
-	JEQ      near762
+	JEQ      near854
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed763
+	JMP      placed855
 
-near762:
+near854:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed763:
-	JMP both761
+placed855:
+	JMP both853
 
-half760:
+half852:
 	CMPB native+8(FP), $0x00
-	JEQ  ours764
+	JEQ  ours856
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both765
+	JMP  both857
 
-ours764:
+ours856:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -9938,52 +12070,52 @@ ours764:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both765:
+both857:
 	CMPB     41(AX), $0x00
-	JEQ      near766
+	JEQ      near858
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed767
+	JMP      placed859
 
-near766:
+near858:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed767:
-both761:
+placed859:
+both853:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols758
+	JLE  cols850
 
-cols759:
+cols851:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols769
+	JGT  cols861
 
-cols768:
+cols860:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half770
+	JNE      half862
 	CMPB     41(AX), $0x00
-	JEQ      near772
+	JEQ      near864
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed773
+	JMP      placed865
 
-near772:
+near864:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed773:
-	JMP both771
+placed865:
+	JMP both863
 
-half770:
+half862:
 	CMPB native+8(FP), $0x00
-	JEQ  ours774
+	JEQ  ours866
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both775
+	JMP  both867
 
-ours774:
+ours866:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9996,34 +12128,34 @@ ours774:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both775:
+both867:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both771:
+both863:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols768
+	JLE  cols860
 
-cols769:
+cols861:
 	CMPQ    CX, DX
-	JGE     row776
+	JGE     row868
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half777
+	JNE     half869
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both778
+	JMP     both870
 
-half777:
+half869:
 	CMPB native+8(FP), $0x00
-	JEQ  ours779
+	JEQ  ours871
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both780
+	JMP  both872
 
-ours779:
+ours871:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -10036,19 +12168,19 @@ ours779:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both780:
+both872:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both778:
-row776:
-skip747:
-skip732:
+both870:
+row868:
+skip839:
+skip824:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn687
+	JLT  turn779
 
-done491:
+done675:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -10065,12 +12197,9 @@ GLOBL element4b400000<>(SB), RODATA|NOPTR, $4
 DATA element3cb17218<>+0(SB)/4, $0x3cb17218
 GLOBL element3cb17218<>(SB), RODATA|NOPTR, $4
 
-DATA elementffff0000<>+0(SB)/4, $0xffff0000
-GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
-
 // func bceAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·bceAVX512(SB), $80-9
+TEXT ·bceAVX512(SB), $16-9
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -10090,15 +12219,15 @@ TEXT ·bceAVX512(SB), $80-9
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows781:
+rows873:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols783
+	JGT  cols875
 
-cols782:
+cols874:
 	CMPB       16(AX), $0x00
-	JNE        half784
+	JNE        half876
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -10107,9 +12236,9 @@ cols782:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both785
+	JMP        both877
 
-half784:
+half876:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -10117,9 +12246,9 @@ half784:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both785:
+both877:
 	CMPB       40(AX), $0x00
-	JNE        half786
+	JNE        half878
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -10128,9 +12257,9 @@ both785:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both787
+	JMP        both879
 
-half786:
+half878:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -10138,7 +12267,7 @@ half786:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both787:
+both879:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -10158,7 +12287,7 @@ both787:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half788
+	JNE          half880
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -10240,7 +12369,7 @@ both787:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip790
+	JZ           skip882
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -10279,27 +12408,27 @@ both787:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half791
+	JNE          half883
 	CMPB         65(AX), $0x00
-	JEQ          near793
+	JEQ          near885
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed794
+	JMP          placed886
 
-near793:
+near885:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed794:
-	JMP both792
+placed886:
+	JMP both884
 
-half791:
+half883:
 	CMPB native+8(FP), $0x00
-	JEQ  ours795
+	JEQ  ours887
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -10308,9 +12437,9 @@ half791:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both796
+	JMP  both888
 
-ours795:
+ours887:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -10339,23 +12468,23 @@ ours795:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both796:
+both888:
 	CMPB     65(AX), $0x00
-	JEQ      near797
+	JEQ      near889
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed798
+	JMP      placed890
 
-near797:
+near889:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed798:
-both792:
-skip790:
-	JMP both789
+placed890:
+both884:
+skip882:
+	JMP both881
 
-half788:
+half880:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -10409,7 +12538,7 @@ half788:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip799
+	JZ           skip891
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -10436,27 +12565,27 @@ half788:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half800
+	JNE          half892
 	CMPB         65(AX), $0x00
-	JEQ          near802
+	JEQ          near894
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed803
+	JMP          placed895
 
-near802:
+near894:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed803:
-	JMP both801
+placed895:
+	JMP both893
 
-half800:
+half892:
 	CMPB native+8(FP), $0x00
-	JEQ  ours804
+	JEQ  ours896
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -10465,9 +12594,9 @@ half800:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both805
+	JMP  both897
 
-ours804:
+ours896:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -10496,23 +12625,23 @@ ours804:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both805:
+both897:
 	CMPB     65(AX), $0x00
-	JEQ      near806
+	JEQ      near898
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed807
+	JMP      placed899
 
-near806:
+near898:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed807:
-both801:
-skip799:
-both789:
+placed899:
+both893:
+skip891:
+both881:
 	DECQ          R8
-	JNZ           more808
+	JNZ           more900
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -10549,46 +12678,46 @@ both789:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more808:
+more900:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols782
+	JLE  cols874
 
-cols783:
+cols875:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols810
+	JGT  cols902
 
-cols809:
+cols901:
 	CMPB       16(AX), $0x00
-	JNE        half811
+	JNE        half903
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both812
+	JMP        both904
 
-half811:
+half903:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both812:
+both904:
 	CMPB       40(AX), $0x00
-	JNE        half813
+	JNE        half905
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both814
+	JMP        both906
 
-half813:
+half905:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both814:
+both906:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -10600,7 +12729,7 @@ both814:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half815
+	JNE          half907
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -10648,7 +12777,7 @@ both814:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip817
+	JZ           skip909
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -10669,30 +12798,30 @@ both814:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half818
+	JNE          half910
 	CMPB         65(AX), $0x00
-	JEQ          near820
+	JEQ          near912
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed821
+	JMP          placed913
 
-near820:
+near912:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed821:
-	JMP both819
+placed913:
+	JMP both911
 
-half818:
+half910:
 	CMPB native+8(FP), $0x00
-	JEQ  ours822
+	JEQ  ours914
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both823
+	JMP  both915
 
-ours822:
+ours914:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -10710,21 +12839,21 @@ ours822:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both823:
+both915:
 	CMPB     65(AX), $0x00
-	JEQ      near824
+	JEQ      near916
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed825
+	JMP      placed917
 
-near824:
+near916:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed825:
-both819:
-skip817:
-	JMP both816
+placed917:
+both911:
+skip909:
+	JMP both908
 
-half815:
+half907:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -10756,7 +12885,7 @@ half815:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip826
+	JZ           skip918
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -10771,30 +12900,30 @@ half815:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half827
+	JNE          half919
 	CMPB         65(AX), $0x00
-	JEQ          near829
+	JEQ          near921
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed830
+	JMP          placed922
 
-near829:
+near921:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed830:
-	JMP both828
+placed922:
+	JMP both920
 
-half827:
+half919:
 	CMPB native+8(FP), $0x00
-	JEQ  ours831
+	JEQ  ours923
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both832
+	JMP  both924
 
-ours831:
+ours923:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -10812,21 +12941,21 @@ ours831:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both832:
+both924:
 	CMPB     65(AX), $0x00
-	JEQ      near833
+	JEQ      near925
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed834
+	JMP      placed926
 
-near833:
+near925:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed834:
-both828:
-skip826:
-both816:
+placed926:
+both920:
+skip918:
+both908:
 	DECQ          R8
-	JNZ           more835
+	JNZ           more927
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -10863,42 +12992,42 @@ both816:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more835:
+more927:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols809
+	JLE  cols901
 
-cols810:
+cols902:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols837
+	JGT  cols929
 
-cols836:
+cols928:
 	CMPB       16(AX), $0x00
-	JNE        half838
+	JNE        half930
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both839
+	JMP        both931
 
-half838:
+half930:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both839:
+both931:
 	CMPB       40(AX), $0x00
-	JNE        half840
+	JNE        half932
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both841
+	JMP        both933
 
-half840:
+half932:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both841:
+both933:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -10906,7 +13035,7 @@ both841:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half842
+	JNE          half934
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -10937,7 +13066,7 @@ both841:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip844
+	JZ           skip936
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -10949,28 +13078,28 @@ both841:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half845
+	JNE          half937
 	CMPB         65(AX), $0x00
-	JEQ          near847
+	JEQ          near939
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed848
+	JMP          placed940
 
-near847:
+near939:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed848:
-	JMP both846
+placed940:
+	JMP both938
 
-half845:
+half937:
 	CMPB native+8(FP), $0x00
-	JEQ  ours849
+	JEQ  ours941
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both850
+	JMP  both942
 
-ours849:
+ours941:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -10983,14 +13112,14 @@ ours849:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both850:
+both942:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both846:
-skip844:
-	JMP both843
+both938:
+skip936:
+	JMP both935
 
-half842:
+half934:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -11011,7 +13140,7 @@ half842:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip851
+	JZ           skip943
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -11020,28 +13149,28 @@ half842:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half852
+	JNE          half944
 	CMPB         65(AX), $0x00
-	JEQ          near854
+	JEQ          near946
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed855
+	JMP          placed947
 
-near854:
+near946:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed855:
-	JMP both853
+placed947:
+	JMP both945
 
-half852:
+half944:
 	CMPB native+8(FP), $0x00
-	JEQ  ours856
+	JEQ  ours948
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both857
+	JMP  both949
 
-ours856:
+ours948:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -11054,14 +13183,14 @@ ours856:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both857:
+both949:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both853:
-skip851:
-both843:
+both945:
+skip943:
+both935:
 	DECQ          R8
-	JNZ           more858
+	JNZ           more950
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -11098,39 +13227,39 @@ both843:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more858:
+more950:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols836
+	JLE  cols928
 
-cols837:
+cols929:
 	CMPQ       CX, DX
-	JGE        row859
+	JGE        row951
 	CMPB       16(AX), $0x00
-	JNE        half860
+	JNE        half952
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both861
+	JMP        both953
 
-half860:
+half952:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both861:
+both953:
 	CMPB       40(AX), $0x00
-	JNE        half862
+	JNE        half954
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both863
+	JMP        both955
 
-half862:
+half954:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both863:
+both955:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -11138,7 +13267,7 @@ both863:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half864
+	JNE          half956
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11170,7 +13299,7 @@ both863:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip866
+	JZ           skip958
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -11182,20 +13311,20 @@ both863:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half867
+	JNE          half959
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both868
+	JMP          both960
 
-half867:
+half959:
 	CMPB native+8(FP), $0x00
-	JEQ  ours869
+	JEQ  ours961
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both870
+	JMP  both962
 
-ours869:
+ours961:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -11208,14 +13337,14 @@ ours869:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both870:
+both962:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both868:
-skip866:
-	JMP both865
+both960:
+skip958:
+	JMP both957
 
-half864:
+half956:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -11237,7 +13366,7 @@ half864:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip871
+	JZ           skip963
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -11246,20 +13375,20 @@ half864:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half872
+	JNE          half964
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both873
+	JMP          both965
 
-half872:
+half964:
 	CMPB native+8(FP), $0x00
-	JEQ  ours874
+	JEQ  ours966
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both875
+	JMP  both967
 
-ours874:
+ours966:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -11272,14 +13401,14 @@ ours874:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both875:
+both967:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both873:
-skip871:
-both865:
+both965:
+skip963:
+both957:
 	DECQ          R8
-	JNZ           more876
+	JNZ           more968
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -11316,13 +13445,13 @@ both865:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more876:
-row859:
+more968:
+row951:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows781
+	JNZ           rows873
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -11363,7 +13492,7 @@ row859:
 
 // func mapAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·mapAVX2(SB), $80-8
+TEXT ·mapAVX2(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
 	MOVQ         DX, CX
@@ -11383,9 +13512,9 @@ TEXT ·mapAVX2(SB), $80-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip877
+	JEQ          skip970
 	CMPQ         R11, $0x00
-	JLE          last878
+	JLE          last971
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -11393,65 +13522,65 @@ TEXT ·mapAVX2(SB), $80-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols880
+	JGT          cols973
 
-cols879:
+cols972:
 	CMPB       40(AX), $0x00
-	JNE        half881
+	JNE        half974
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both882
+	JMP        both975
 
-half881:
+half974:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both882:
+both975:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols879
+	JLE    cols972
 
-cols880:
+cols973:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols884
+	JGT  cols977
 
-cols883:
+cols976:
 	CMPB       40(AX), $0x00
-	JNE        half885
+	JNE        half978
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both886
+	JMP        both979
 
-half885:
+half978:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both886:
+both979:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols883
+	JLE    cols976
 
-cols884:
+cols977:
 	CMPQ       CX, DX
-	JGE        row887
+	JGE        row980
 	CMPB       40(AX), $0x00
-	JNE        half888
+	JNE        half981
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both889
+	JMP        both982
 
-half888:
+half981:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -11459,18 +13588,18 @@ half888:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy890:
+copy983:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy890
+	JNZ       copy983
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both889:
+both982:
 	VADDPS Y6, Y4, Y4
 
-row887:
+row980:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -11481,9 +13610,9 @@ row887:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last878:
+last971:
 	CMPQ         R11, $0x00
-	JLE          last891
+	JLE          last984
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -11492,24 +13621,24 @@ last878:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols893
+	JGT          cols986
 
-cols892:
+cols985:
 	CMPB       40(AX), $0x00
-	JNE        half894
+	JNE        half987
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both895
+	JMP        both988
 
-half894:
+half987:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both895:
+both988:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -11517,43 +13646,43 @@ both895:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols892
+	JLE         cols985
 
-cols893:
+cols986:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols897
+	JGT  cols990
 
-cols896:
+cols989:
 	CMPB       40(AX), $0x00
-	JNE        half898
+	JNE        half991
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both899
+	JMP        both992
 
-half898:
+half991:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both899:
+both992:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols896
+	JLE         cols989
 
-cols897:
+cols990:
 	CMPQ       CX, DX
-	JGE        row900
+	JGE        row993
 	CMPB       40(AX), $0x00
-	JNE        half901
+	JNE        half994
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both902
+	JMP        both995
 
-half901:
+half994:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -11561,20 +13690,20 @@ half901:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy903:
+copy996:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy903
+	JNZ       copy996
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both902:
+both995:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row900:
+row993:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -11589,9 +13718,9 @@ row900:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last891:
+last984:
 	CMPQ         R11, $0x01
-	JLE          last904
+	JLE          last997
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -11601,65 +13730,65 @@ last891:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols906
+	JGT          cols999
 
-cols905:
+cols998:
 	CMPB       40(AX), $0x00
-	JNE        half907
+	JNE        half1000
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both908
+	JMP        both1001
 
-half907:
+half1000:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both908:
+both1001:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols905
+	JLE    cols998
 
-cols906:
+cols999:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols910
+	JGT  cols1003
 
-cols909:
+cols1002:
 	CMPB       40(AX), $0x00
-	JNE        half911
+	JNE        half1004
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both912
+	JMP        both1005
 
-half911:
+half1004:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both912:
+both1005:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols909
+	JLE    cols1002
 
-cols910:
+cols1003:
 	CMPQ       CX, DX
-	JGE        row913
+	JGE        row1006
 	CMPB       40(AX), $0x00
-	JNE        half914
+	JNE        half1007
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both915
+	JMP        both1008
 
-half914:
+half1007:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -11667,18 +13796,18 @@ half914:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy916:
+copy1009:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy916
+	JNZ       copy1009
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both915:
+both1008:
 	VADDPS Y6, Y4, Y4
 
-row913:
+row1006:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -11689,15 +13818,15 @@ row913:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last904:
-skip877:
+last997:
+skip970:
 	MOVQ 72(AX), R11
 
-rows917:
+rows1010:
 	CMPB         197(AX), $0x00
-	JEQ          skip918
+	JEQ          skip1011
 	CMPQ         R11, $0x02
-	JLE          last919
+	JLE          last1012
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -11709,65 +13838,65 @@ rows917:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols921
+	JGT          cols1014
 
-cols920:
+cols1013:
 	CMPB       40(AX), $0x00
-	JNE        half922
+	JNE        half1015
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both923
+	JMP        both1016
 
-half922:
+half1015:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both923:
+both1016:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols920
+	JLE    cols1013
 
-cols921:
+cols1014:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols925
+	JGT  cols1018
 
-cols924:
+cols1017:
 	CMPB       40(AX), $0x00
-	JNE        half926
+	JNE        half1019
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both927
+	JMP        both1020
 
-half926:
+half1019:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both927:
+both1020:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols924
+	JLE    cols1017
 
-cols925:
+cols1018:
 	CMPQ       CX, DX
-	JGE        row928
+	JGE        row1021
 	CMPB       40(AX), $0x00
-	JNE        half929
+	JNE        half1022
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both930
+	JMP        both1023
 
-half929:
+half1022:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -11775,18 +13904,18 @@ half929:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy931:
+copy1024:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy931
+	JNZ       copy1024
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both930:
+both1023:
 	VADDPS Y6, Y4, Y4
 
-row928:
+row1021:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -11797,9 +13926,9 @@ row928:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last919:
+last1012:
 	CMPQ         R11, $0x01
-	JLE          last932
+	JLE          last1025
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -11810,24 +13939,24 @@ last919:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols934
+	JGT          cols1027
 
-cols933:
+cols1026:
 	CMPB       40(AX), $0x00
-	JNE        half935
+	JNE        half1028
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both936
+	JMP        both1029
 
-half935:
+half1028:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both936:
+both1029:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -11835,43 +13964,43 @@ both936:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols933
+	JLE         cols1026
 
-cols934:
+cols1027:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols938
+	JGT  cols1031
 
-cols937:
+cols1030:
 	CMPB       40(AX), $0x00
-	JNE        half939
+	JNE        half1032
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both940
+	JMP        both1033
 
-half939:
+half1032:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both940:
+both1033:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols937
+	JLE         cols1030
 
-cols938:
+cols1031:
 	CMPQ       CX, DX
-	JGE        row941
+	JGE        row1034
 	CMPB       40(AX), $0x00
-	JNE        half942
+	JNE        half1035
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both943
+	JMP        both1036
 
-half942:
+half1035:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -11879,20 +14008,20 @@ half942:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy944:
+copy1037:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy944
+	JNZ       copy1037
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both943:
+both1036:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row941:
+row1034:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -11907,17 +14036,17 @@ row941:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last932:
-skip918:
+last1025:
+skip1011:
 	CMPB  160(AX), $0x00
-	JEQ   skip945
+	JEQ   skip1038
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id946
+	JZ    id1039
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id946:
+id1039:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -11942,60 +14071,60 @@ id946:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip945:
+skip1038:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols948
+	JGT  cols1041
 
-cols947:
+cols1040:
 	CMPB       40(AX), $0x00
-	JNE        half949
+	JNE        half1042
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both950
+	JMP        both1043
 
-half949:
+half1042:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both950:
+both1043:
 	CMPB         196(AX), $0x00
-	JEQ          skip951
+	JEQ          skip1044
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip952
+	JZ           skip1045
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half953
+	JNE          half1046
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both954
+	JMP          both1047
 
-half953:
+half1046:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both954:
+both1047:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip952:
-skip951:
+skip1045:
+skip1044:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip955
+	JZ           skip1048
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -12003,58 +14132,58 @@ skip951:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip955:
+skip1048:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip956
+	JZ      skip1049
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip956:
+skip1049:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip958
+	JZ          skip1051
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip959
+	JZ          skip1052
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal957
+	JMP         normal1050
 
-skip959:
+skip1052:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip958:
+skip1051:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip960
+	JZ      skip1053
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip960:
-normal957:
+skip1053:
+normal1050:
 	CMPB         198(AX), $0x00
-	JEQ          none961
+	JEQ          none1054
 	CMPB         198(AX), $0x01
-	JNE          act962
+	JNE          act1055
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act962:
+act1055:
 	CMPB         198(AX), $0x03
-	JNE          act963
+	JNE          act1056
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -12064,11 +14193,11 @@ act962:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act963:
+act1056:
 	CMPB         198(AX), $0x02
-	JNE          act964
+	JNE          act1057
 	CMPB         16(AX), $0x00
-	JNE          half965
+	JNE          half1058
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -12117,9 +14246,9 @@ act963:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both966
+	JMP          both1059
 
-half965:
+half1058:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -12160,11 +14289,11 @@ half965:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both966:
-act964:
-none961:
+both1059:
+act1057:
+none1054:
 	CMPB         160(AX), $0x00
-	JEQ          skip967
+	JEQ          skip1060
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -12188,14 +14317,14 @@ none961:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip967:
+skip1060:
 	CMPB    16(AX), $0x00
-	JNE     half968
+	JNE     half1061
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both969
+	JMP     both1062
 
-half968:
+half1061:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -12225,115 +14354,115 @@ half968:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both969:
+both1062:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols947
+	JLE  cols1040
 
-cols948:
+cols1041:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols971
+	JGT  cols1064
 
-cols970:
+cols1063:
 	CMPB       40(AX), $0x00
-	JNE        half972
+	JNE        half1065
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both973
+	JMP        both1066
 
-half972:
+half1065:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both973:
+both1066:
 	CMPB         196(AX), $0x00
-	JEQ          skip974
+	JEQ          skip1067
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip975
+	JZ           skip1068
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half976
+	JNE          half1069
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both977
+	JMP          both1070
 
-half976:
+half1069:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both977:
+both1070:
 	VFMADD231PS Y5, Y6, Y4
 
-skip975:
-skip974:
+skip1068:
+skip1067:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip978
+	JZ           skip1071
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip978:
+skip1071:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip979
+	JZ      skip1072
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip979:
+skip1072:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip981
+	JZ          skip1074
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip982
+	JZ          skip1075
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal980
+	JMP         normal1073
 
-skip982:
+skip1075:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip981:
+skip1074:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip983
+	JZ      skip1076
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip983:
-normal980:
+skip1076:
+normal1073:
 	CMPB         198(AX), $0x00
-	JEQ          none984
+	JEQ          none1077
 	CMPB         198(AX), $0x01
-	JNE          act985
+	JNE          act1078
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act985:
+act1078:
 	CMPB         198(AX), $0x03
-	JNE          act986
+	JNE          act1079
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act986:
+act1079:
 	CMPB         198(AX), $0x02
-	JNE          act987
+	JNE          act1080
 	CMPB         16(AX), $0x00
-	JNE          half988
+	JNE          half1081
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -12364,9 +14493,9 @@ act986:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both989
+	JMP          both1082
 
-half988:
+half1081:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -12392,11 +14521,11 @@ half988:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both989:
-act987:
-none984:
+both1082:
+act1080:
+none1077:
 	CMPB         160(AX), $0x00
-	JEQ          skip990
+	JEQ          skip1083
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -12416,13 +14545,13 @@ none984:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip990:
+skip1083:
 	CMPB    16(AX), $0x00
-	JNE     half991
+	JNE     half1084
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both992
+	JMP     both1085
 
-half991:
+half1084:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -12438,22 +14567,22 @@ half991:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both992:
+both1085:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols970
+	JLE  cols1063
 
-cols971:
+cols1064:
 	CMPQ       CX, DX
-	JGE        row993
+	JGE        row1086
 	CMPB       40(AX), $0x00
-	JNE        half994
+	JNE        half1087
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both995
+	JMP        both1088
 
-half994:
+half1087:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -12461,30 +14590,30 @@ half994:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy996:
+copy1089:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy996
+	JNZ       copy1089
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both995:
+both1088:
 	CMPB         196(AX), $0x00
-	JEQ          skip997
+	JEQ          skip1090
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip998
+	JZ           skip1091
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half999
+	JNE          half1092
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1000
+	JMP          both1093
 
-half999:
+half1092:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -12492,80 +14621,80 @@ half999:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1001:
+copy1094:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1001
+	JNZ       copy1094
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1000:
+both1093:
 	VFMADD231PS Y5, Y6, Y4
 
-skip998:
-skip997:
+skip1091:
+skip1090:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1002
+	JZ           skip1095
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1002:
+skip1095:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1003
+	JZ         skip1096
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1003:
+skip1096:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1005
+	JZ          skip1098
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1006
+	JZ          skip1099
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1004
+	JMP         normal1097
 
-skip1006:
+skip1099:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1005:
+skip1098:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1007
+	JZ         skip1100
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1007:
-normal1004:
+skip1100:
+normal1097:
 	CMPB         198(AX), $0x00
-	JEQ          none1008
+	JEQ          none1101
 	CMPB         198(AX), $0x01
-	JNE          act1009
+	JNE          act1102
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1009:
+act1102:
 	CMPB         198(AX), $0x03
-	JNE          act1010
+	JNE          act1103
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1010:
+act1103:
 	CMPB         198(AX), $0x02
-	JNE          act1011
+	JNE          act1104
 	CMPB         16(AX), $0x00
-	JNE          half1012
+	JNE          half1105
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -12596,9 +14725,9 @@ act1010:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1013
+	JMP          both1106
 
-half1012:
+half1105:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -12624,11 +14753,11 @@ half1012:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1013:
-act1011:
-none1008:
+both1106:
+act1104:
+none1101:
 	CMPB         160(AX), $0x00
-	JEQ          skip1014
+	JEQ          skip1107
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -12648,13 +14777,13 @@ none1008:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1014:
+skip1107:
 	CMPB       16(AX), $0x00
-	JNE        half1015
+	JNE        half1108
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1016
+	JMP        both1109
 
-half1015:
+half1108:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -12673,20 +14802,20 @@ half1015:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy1017:
+copy1110:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy1017
+	JNZ  copy1110
 
-both1016:
-row993:
+both1109:
+row1086:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows917
+	JNZ  rows1010
 	VZEROUPPER
 	RET
 
@@ -12707,7 +14836,7 @@ GLOBL element78dde6c4<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·actGradAVX2(SB), $80-8
+TEXT ·actGradAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
 	MOVQ    DX, CX
@@ -12722,16 +14851,16 @@ TEXT ·actGradAVX2(SB), $80-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1018:
+rows1111:
 	CMPB  128(AX), $0x00
-	JEQ   skip1019
+	JEQ   skip1112
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1020
+	JZ    id1113
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1020:
+id1113:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -12756,56 +14885,56 @@ id1020:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1019:
+skip1112:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1022
+	JGT  cols1115
 
-cols1021:
+cols1114:
 	CMPB       40(AX), $0x00
-	JNE        half1023
+	JNE        half1116
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1024
+	JMP        both1117
 
-half1023:
+half1116:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1024:
+both1117:
 	CMPB       152(AX), $0x00
-	JEQ        skip1025
+	JEQ        skip1118
 	CMPB       64(AX), $0x00
-	JNE        half1026
+	JNE        half1119
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1027
+	JMP        both1120
 
-half1026:
+half1119:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1027:
+both1120:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1028
+	JNE          act1121
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1028:
+act1121:
 	CMPB         152(AX), $0x03
-	JNE          act1029
+	JNE          act1122
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -12814,16 +14943,16 @@ act1028:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1029:
+act1122:
 	CMPB         152(AX), $0x02
-	JNE          act1030
+	JNE          act1123
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1031
+	JEQ          skip1124
 	VBROADCASTSS 124(AX), Y8
 
-skip1031:
+skip1124:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -12831,18 +14960,18 @@ skip1031:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1030:
-skip1025:
+act1123:
+skip1118:
 	CMPB         128(AX), $0x00
-	JEQ          skip1032
+	JEQ          skip1125
 	CMPB         152(AX), $0x01
-	JNE          draws1033
+	JNE          draws1126
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1034
+	JMP          drawn1127
 
-draws1033:
+draws1126:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -12866,15 +14995,15 @@ draws1033:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1034:
-skip1032:
+drawn1127:
+skip1125:
 	CMPB    16(AX), $0x00
-	JNE     half1035
+	JNE     half1128
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1036
+	JMP     both1129
 
-half1035:
+half1128:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -12904,92 +15033,92 @@ half1035:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1036:
+both1129:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1037
+	JZ      skip1130
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1037:
+skip1130:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1021
+	JLE  cols1114
 
-cols1022:
+cols1115:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1039
+	JGT  cols1132
 
-cols1038:
+cols1131:
 	CMPB       40(AX), $0x00
-	JNE        half1040
+	JNE        half1133
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1041
+	JMP        both1134
 
-half1040:
+half1133:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1041:
+both1134:
 	CMPB       152(AX), $0x00
-	JEQ        skip1042
+	JEQ        skip1135
 	CMPB       64(AX), $0x00
-	JNE        half1043
+	JNE        half1136
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1044
+	JMP        both1137
 
-half1043:
+half1136:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1044:
+both1137:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1045
+	JNE          act1138
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1045:
+act1138:
 	CMPB         152(AX), $0x03
-	JNE          act1046
+	JNE          act1139
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1046:
+act1139:
 	CMPB         152(AX), $0x02
-	JNE          act1047
+	JNE          act1140
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1048
+	JEQ          skip1141
 	VBROADCASTSS 124(AX), Y6
 
-skip1048:
+skip1141:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1047:
-skip1042:
+act1140:
+skip1135:
 	CMPB         128(AX), $0x00
-	JEQ          skip1049
+	JEQ          skip1142
 	CMPB         152(AX), $0x01
-	JNE          draws1050
+	JNE          draws1143
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1051
+	JMP          drawn1144
 
-draws1050:
+draws1143:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -13009,14 +15138,14 @@ draws1050:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1051:
-skip1049:
+drawn1144:
+skip1142:
 	CMPB    16(AX), $0x00
-	JNE     half1052
+	JNE     half1145
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1053
+	JMP     both1146
 
-half1052:
+half1145:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -13032,29 +15161,29 @@ half1052:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1053:
+both1146:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1054
+	JZ      skip1147
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1054:
+skip1147:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1038
+	JLE  cols1131
 
-cols1039:
+cols1132:
 	CMPQ       CX, DX
-	JGE        row1055
+	JGE        row1148
 	CMPB       40(AX), $0x00
-	JNE        half1056
+	JNE        half1149
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1057
+	JMP        both1150
 
-half1056:
+half1149:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -13062,24 +15191,24 @@ half1056:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1058:
+copy1151:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1058
+	JNZ       copy1151
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1057:
+both1150:
 	CMPB       152(AX), $0x00
-	JEQ        skip1059
+	JEQ        skip1152
 	CMPB       64(AX), $0x00
-	JNE        half1060
+	JNE        half1153
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1061
+	JMP        both1154
 
-half1060:
+half1153:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -13087,54 +15216,54 @@ half1060:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1062:
+copy1155:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1062
+	JNZ       copy1155
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1061:
+both1154:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1063
+	JNE          act1156
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1063:
+act1156:
 	CMPB         152(AX), $0x03
-	JNE          act1064
+	JNE          act1157
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1064:
+act1157:
 	CMPB         152(AX), $0x02
-	JNE          act1065
+	JNE          act1158
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1066
+	JEQ          skip1159
 	VBROADCASTSS 124(AX), Y6
 
-skip1066:
+skip1159:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1065:
-skip1059:
+act1158:
+skip1152:
 	CMPB         128(AX), $0x00
-	JEQ          skip1067
+	JEQ          skip1160
 	CMPB         152(AX), $0x01
-	JNE          draws1068
+	JNE          draws1161
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1069
+	JMP          drawn1162
 
-draws1068:
+draws1161:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -13154,14 +15283,14 @@ draws1068:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1069:
-skip1067:
+drawn1162:
+skip1160:
 	CMPB       16(AX), $0x00
-	JNE        half1070
+	JNE        half1163
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1071
+	JMP        both1164
 
-half1070:
+half1163:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -13180,32 +15309,32 @@ half1070:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1072:
+copy1165:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1072
+	JNZ  copy1165
 
-both1071:
+both1164:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1073
+	JZ      skip1166
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1073:
-row1055:
+skip1166:
+row1148:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1018
+	JNZ  rows1111
 	VZEROUPPER
 	RET
 
 // func normGradAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·normGradAVX2(SB), $80-8
+TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
 	MOVQ    DX, CX
@@ -13222,43 +15351,43 @@ TEXT ·normGradAVX2(SB), $80-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1074:
+rows1167:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1076
+	JGT  cols1169
 
-cols1075:
+cols1168:
 	CMPB       40(AX), $0x00
-	JNE        half1077
+	JNE        half1170
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1078
+	JMP        both1171
 
-half1077:
+half1170:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1078:
+both1171:
 	CMPB       64(AX), $0x00
-	JNE        half1079
+	JNE        half1172
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1080
+	JMP        both1173
 
-half1079:
+half1172:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1080:
+both1173:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -13274,12 +15403,12 @@ both1080:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1081
+	JNE          half1174
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1082
+	JMP          both1175
 
-half1081:
+half1174:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -13309,42 +15438,42 @@ half1081:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1082:
+both1175:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1075
+	JLE  cols1168
 
-cols1076:
+cols1169:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1084
+	JGT  cols1177
 
-cols1083:
+cols1176:
 	CMPB       40(AX), $0x00
-	JNE        half1085
+	JNE        half1178
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1086
+	JMP        both1179
 
-half1085:
+half1178:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1086:
+both1179:
 	CMPB       64(AX), $0x00
-	JNE        half1087
+	JNE        half1180
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1088
+	JMP        both1181
 
-half1087:
+half1180:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1088:
+both1181:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -13353,11 +15482,11 @@ both1088:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1089
+	JNE          half1182
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1090
+	JMP          both1183
 
-half1089:
+half1182:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -13373,22 +15502,22 @@ half1089:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1090:
+both1183:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1083
+	JLE  cols1176
 
-cols1084:
+cols1177:
 	CMPQ       CX, DX
-	JGE        row1091
+	JGE        row1184
 	CMPB       40(AX), $0x00
-	JNE        half1092
+	JNE        half1185
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1093
+	JMP        both1186
 
-half1092:
+half1185:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -13396,22 +15525,22 @@ half1092:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1094:
+copy1187:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1094
+	JNZ       copy1187
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1093:
+both1186:
 	CMPB       64(AX), $0x00
-	JNE        half1095
+	JNE        half1188
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1096
+	JMP        both1189
 
-half1095:
+half1188:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -13419,15 +15548,15 @@ half1095:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1097:
+copy1190:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1097
+	JNZ       copy1190
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1096:
+both1189:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -13436,11 +15565,11 @@ both1096:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1098
+	JNE          half1191
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1099
+	JMP          both1192
 
-half1098:
+half1191:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -13459,25 +15588,25 @@ half1098:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1100:
+copy1193:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1100
+	JNZ  copy1193
 
-both1099:
-row1091:
+both1192:
+row1184:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1074
+	JNZ  rows1167
 	VZEROUPPER
 	RET
 
 // func layerGradAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·layerGradAVX2(SB), $80-8
+TEXT ·layerGradAVX2(SB), $16-8
 	MOVQ       a+0(FP), AX
 	MOVQ       80(AX), DX
 	MOVQ       DX, CX
@@ -13495,9 +15624,9 @@ TEXT ·layerGradAVX2(SB), $80-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1101:
+group1195:
 	CMPQ         R9, $0x01
-	JLT          group1102
+	JLT          group1196
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -13511,39 +15640,39 @@ group1101:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1104
+	JGT          cols1198
 
-cols1103:
+cols1197:
 	CMPB       40(AX), $0x00
-	JNE        half1105
+	JNE        half1199
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1106
+	JMP        both1200
 
-half1105:
+half1199:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1106:
+both1200:
 	CMPB       64(AX), $0x00
-	JNE        half1107
+	JNE        half1201
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1108
+	JMP        both1202
 
-half1107:
+half1201:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1108:
+both1202:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -13572,38 +15701,38 @@ both1108:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1103
+	JLE         cols1197
 
-cols1104:
+cols1198:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1110
+	JGT  cols1204
 
-cols1109:
+cols1203:
 	CMPB       40(AX), $0x00
-	JNE        half1111
+	JNE        half1205
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1112
+	JMP        both1206
 
-half1111:
+half1205:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1112:
+both1206:
 	CMPB       64(AX), $0x00
-	JNE        half1113
+	JNE        half1207
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1114
+	JMP        both1208
 
-half1113:
+half1207:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1114:
+both1208:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -13621,18 +15750,18 @@ both1114:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1109
+	JLE         cols1203
 
-cols1110:
+cols1204:
 	CMPQ       CX, DX
-	JGE        row1115
+	JGE        row1209
 	CMPB       40(AX), $0x00
-	JNE        half1116
+	JNE        half1210
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1117
+	JMP        both1211
 
-half1116:
+half1210:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -13640,22 +15769,22 @@ half1116:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1118:
+copy1212:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1118
+	JNZ       copy1212
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1117:
+both1211:
 	CMPB       64(AX), $0x00
-	JNE        half1119
+	JNE        half1213
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1120
+	JMP        both1214
 
-half1119:
+half1213:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -13663,15 +15792,15 @@ half1119:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1121:
+copy1215:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1121
+	JNZ       copy1215
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1120:
+both1214:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -13687,7 +15816,7 @@ both1120:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1115:
+row1209:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13713,36 +15842,36 @@ row1115:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1123
+	JGT          cols1217
 
-cols1122:
+cols1216:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1124
+	JNE     half1218
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both1125
+	JMP     both1219
 
-half1124:
+half1218:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1125:
+both1219:
 	CMPB    64(AX), $0x00
-	JNE     half1126
+	JNE     half1220
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both1127
+	JMP     both1221
 
-half1126:
+half1220:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1127:
+both1221:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -13752,12 +15881,12 @@ both1127:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1128
+	JNE         half1222
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both1129
+	JMP         both1223
 
-half1128:
+half1222:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -13787,49 +15916,49 @@ half1128:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both1129:
+both1223:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1122
+	JLE  cols1216
 
-cols1123:
+cols1217:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1131
+	JGT  cols1225
 
-cols1130:
+cols1224:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1132
+	JNE     half1226
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both1133
+	JMP     both1227
 
-half1132:
+half1226:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1133:
+both1227:
 	CMPB    64(AX), $0x00
-	JNE     half1134
+	JNE     half1228
 	VMOVUPS (DI)(CX*4), Y6
-	JMP     both1135
+	JMP     both1229
 
-half1134:
+half1228:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1135:
+both1229:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1136
+	JNE         half1230
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both1137
+	JMP         both1231
 
-half1136:
+half1230:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -13845,68 +15974,68 @@ half1136:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both1137:
+both1231:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1130
+	JLE  cols1224
 
-cols1131:
+cols1225:
 	CMPQ       CX, DX
-	JGE        row1138
+	JGE        row1232
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1139
+	JNE        half1233
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1140
+	JMP        both1234
 
-half1139:
+half1233:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1141:
+copy1235:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1141
+	JNZ       copy1235
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1140:
+both1234:
 	CMPB       64(AX), $0x00
-	JNE        half1142
+	JNE        half1236
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both1143
+	JMP        both1237
 
-half1142:
+half1236:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1144:
+copy1238:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1144
+	JNZ       copy1238
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1143:
+both1237:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1145
+	JNE         half1239
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both1146
+	JMP         both1240
 
-half1145:
+half1239:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -13925,27 +16054,27 @@ half1145:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1147:
+copy1241:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1147
+	JNZ  copy1241
 
-both1146:
-row1138:
+both1240:
+row1232:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1101
+	JMP  group1195
 
-group1102:
+group1196:
 	VZEROUPPER
 	RET
 
 // func softmaxAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·softmaxAVX2(SB), $80-8
+TEXT ·softmaxAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
 	MOVQ    DX, CX
@@ -13957,23 +16086,23 @@ TEXT ·softmaxAVX2(SB), $80-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1149:
+far1243:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1149
+	JLT  far1243
 
-turn1150:
+turn1244:
 	CMPQ  BX, 48(AX)
-	JCC   skip1151
+	JCC   skip1245
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1152
+	JZ    have1246
 	MOVL  (CX)(BX*4), SI
 
-have1152:
+have1246:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13981,25 +16110,25 @@ have1152:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1153
+	JZ    even1247
 	LEAQ  (CX)(SI*4), CX
 
-even1153:
+even1247:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1154
+	JGE   next1248
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1155
+	JZ    unlisted1249
 	MOVL  (R8)(CX*4), SI
 
-unlisted1155:
+unlisted1249:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1154:
+next1248:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -14007,17 +16136,17 @@ next1154:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1157
+	JGT          cols1251
 
-cols1156:
+cols1250:
 	CMPB       16(AX), $0x00
-	JNE        half1158
+	JNE        half1252
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1159
+	JMP        both1253
 
-half1158:
+half1252:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -14025,46 +16154,46 @@ half1158:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1159:
+both1253:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1156
+	JLE  cols1250
 
-cols1157:
+cols1251:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1161
+	JGT  cols1255
 
-cols1160:
+cols1254:
 	CMPB       16(AX), $0x00
-	JNE        half1162
+	JNE        half1256
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1163
+	JMP        both1257
 
-half1162:
+half1256:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1163:
+both1257:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1160
+	JLE    cols1254
 
-cols1161:
+cols1255:
 	CMPQ       CX, DX
-	JGE        row1164
+	JGE        row1258
 	CMPB       16(AX), $0x00
-	JNE        half1165
+	JNE        half1259
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1166
+	JMP        both1260
 
-half1165:
+half1259:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -14072,19 +16201,19 @@ half1165:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1167:
+copy1261:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1167
+	JNZ       copy1261
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1166:
+both1260:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1164:
+row1258:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -14095,17 +16224,17 @@ row1164:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1151:
+skip1245:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1168
+	JCC   skip1262
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1169
+	JZ    have1263
 	MOVL  (CX)(BX*4), SI
 
-have1169:
+have1263:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14113,10 +16242,10 @@ have1169:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1170
+	JZ    even1264
 	LEAQ  (R10)(CX*4), R10
 
-even1170:
+even1264:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -14124,26 +16253,26 @@ even1170:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1172
+	JGT          cols1266
 
-cols1171:
+cols1265:
 	CMPB    16(AX), $0x00
-	JNE     half1173
+	JNE     half1267
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1174
+	JMP     both1268
 
-half1173:
+half1267:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1174:
+both1268:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1175
+	JNE          half1269
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -14188,9 +16317,9 @@ both1174:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1176
+	JMP          both1270
 
-half1175:
+half1269:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -14227,31 +16356,31 @@ half1175:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1176:
+both1270:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1171
+	JLE  cols1265
 
-cols1172:
+cols1266:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1178
+	JGT  cols1272
 
-cols1177:
+cols1271:
 	CMPB    16(AX), $0x00
-	JNE     half1179
+	JNE     half1273
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1180
+	JMP     both1274
 
-half1179:
+half1273:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1180:
+both1274:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1181
+	JNE          half1275
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14279,9 +16408,9 @@ both1180:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1182
+	JMP          both1276
 
-half1181:
+half1275:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14304,39 +16433,39 @@ half1181:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1182:
+both1276:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1177
+	JLE  cols1271
 
-cols1178:
+cols1272:
 	CMPQ       CX, DX
-	JGE        row1183
+	JGE        row1277
 	CMPB       16(AX), $0x00
-	JNE        half1184
+	JNE        half1278
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1185
+	JMP        both1279
 
-half1184:
+half1278:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1186:
+copy1280:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1186
+	JNZ       copy1280
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1185:
+both1279:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1187
+	JNE          half1281
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -14365,9 +16494,9 @@ both1185:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1188
+	JMP          both1282
 
-half1187:
+half1281:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -14391,8 +16520,8 @@ half1187:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1188:
-row1183:
+both1282:
+row1277:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -14405,28 +16534,28 @@ row1183:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1190
+	JZ           skip1284
 	MOVL         (CX)(SI*4), R8
 
-skip1190:
+skip1284:
 	TESTQ  R8, R8
-	JS     unlabelled1189
+	JS     unlabelled1283
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1189:
-skip1168:
+unlabelled1283:
+skip1262:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1191
+	JCC   skip1285
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1192
+	JZ    have1286
 	MOVL  (CX)(BX*4), SI
 
-have1192:
+have1286:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14434,17 +16563,17 @@ have1192:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1193
+	JZ    even1287
 	LEAQ  (R10)(CX*4), R10
 
-even1193:
+even1287:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1194
+	JZ    skip1288
 	MOVL  (CX)(SI*4), R8
 
-skip1194:
+skip1288:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -14452,92 +16581,92 @@ skip1194:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1195
+	JS     unlabelled1289
 	CMPB   16(AX), $0x00
-	JNE    half1196
+	JNE    half1290
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1197
+	JMP    both1291
 
-half1196:
+half1290:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1197:
+both1291:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1195
+	JNE          unlabelled1289
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1199:
+next1293:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1201
+	JGT     last1295
 	CMPB    16(AX), $0x00
-	JNE     half1202
+	JNE     half1296
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1203
+	JMP     both1297
 
-half1202:
+half1296:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1203:
+both1297:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1198
+	JNZ       found1292
 	ADDQ      $0x08, CX
-	JMP       next1199
+	JMP       next1293
 
-last1201:
+last1295:
 	CMPQ       CX, DX
-	JGE        end1200
+	JGE        end1294
 	CMPB       16(AX), $0x00
-	JNE        half1204
+	JNE        half1298
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1205
+	JMP        both1299
 
-half1204:
+half1298:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1206:
+copy1300:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1206
+	JNZ       copy1300
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1205:
+both1299:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1198
+	JNZ       found1292
 	MOVQ      DX, CX
-	JMP       end1200
+	JMP       end1294
 
-found1198:
+found1292:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1200:
+end1294:
 	CMPQ CX, R8
-	JNE  unlabelled1195
+	JNE  unlabelled1289
 	INCQ 112(AX)
 
-unlabelled1195:
+unlabelled1289:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1207
+	JZ           skip1301
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -14546,18 +16675,18 @@ unlabelled1195:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1209
+	JGT          cols1303
 
-cols1208:
+cols1302:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1210
+	JNE     half1304
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1211
+	JMP     both1305
 
-half1210:
+half1304:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -14587,25 +16716,25 @@ half1210:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1211:
+both1305:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1208
+	JLE  cols1302
 
-cols1209:
+cols1303:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1213
+	JGT  cols1307
 
-cols1212:
+cols1306:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1214
+	JNE     half1308
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1215
+	JMP     both1309
 
-half1214:
+half1308:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -14621,22 +16750,22 @@ half1214:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1215:
+both1309:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1212
+	JLE  cols1306
 
-cols1213:
+cols1307:
 	CMPQ       CX, DX
-	JGE        row1216
+	JGE        row1310
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1217
+	JNE        half1311
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1218
+	JMP        both1312
 
-half1217:
+half1311:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -14655,26 +16784,26 @@ half1217:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1219:
+copy1313:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1219
+	JNZ  copy1313
 
-both1218:
-row1216:
-skip1207:
-skip1191:
+both1312:
+row1310:
+skip1301:
+skip1285:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1150
+	JLT  turn1244
 	VZEROUPPER
 	RET
 
 // func bceAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·bceAVX2(SB), $80-8
+TEXT ·bceAVX2(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
 	MOVQ         DX, CX
@@ -14690,37 +16819,37 @@ TEXT ·bceAVX2(SB), $80-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1220:
+rows1314:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1222
+	JGT  cols1316
 
-cols1221:
+cols1315:
 	CMPB       16(AX), $0x00
-	JNE        half1223
+	JNE        half1317
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1224
+	JMP        both1318
 
-half1223:
+half1317:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1224:
+both1318:
 	CMPB       40(AX), $0x00
-	JNE        half1225
+	JNE        half1319
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1226
+	JMP        both1320
 
-half1225:
+half1319:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1226:
+both1320:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -14728,7 +16857,7 @@ both1226:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1227
+	JNE          half1321
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14759,7 +16888,7 @@ both1226:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1229
+	JZ           skip1323
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -14768,11 +16897,11 @@ both1226:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1230
+	JNE          half1324
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1231
+	JMP          both1325
 
-half1230:
+half1324:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -14788,11 +16917,11 @@ half1230:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1231:
-skip1229:
-	JMP both1228
+both1325:
+skip1323:
+	JMP both1322
 
-half1227:
+half1321:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14817,7 +16946,7 @@ half1227:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1232
+	JZ           skip1326
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -14826,11 +16955,11 @@ half1227:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1233
+	JNE          half1327
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1234
+	JMP          both1328
 
-half1233:
+half1327:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -14846,11 +16975,11 @@ half1233:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1234:
-skip1232:
-both1228:
+both1328:
+skip1326:
+both1322:
 	DECQ         R8
-	JNZ          more1235
+	JNZ          more1329
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -14885,22 +17014,22 @@ both1228:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1235:
+more1329:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1221
+	JLE  cols1315
 
-cols1222:
+cols1316:
 	CMPQ       CX, DX
-	JGE        row1236
+	JGE        row1330
 	CMPB       16(AX), $0x00
-	JNE        half1237
+	JNE        half1331
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1238
+	JMP        both1332
 
-half1237:
+half1331:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -14908,22 +17037,22 @@ half1237:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1239:
+copy1333:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1239
+	JNZ       copy1333
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1238:
+both1332:
 	CMPB       40(AX), $0x00
-	JNE        half1240
+	JNE        half1334
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1241
+	JMP        both1335
 
-half1240:
+half1334:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -14931,15 +17060,15 @@ half1240:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1242:
+copy1336:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1242
+	JNZ       copy1336
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1241:
+both1335:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -14947,7 +17076,7 @@ both1241:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1243
+	JNE          half1337
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14979,7 +17108,7 @@ both1241:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1245
+	JZ           skip1339
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -14988,11 +17117,11 @@ both1241:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1246
+	JNE          half1340
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1247
+	JMP          both1341
 
-half1246:
+half1340:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15011,17 +17140,17 @@ half1246:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1248:
+copy1342:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1248
+	JNZ  copy1342
 
-both1247:
-skip1245:
-	JMP both1244
+both1341:
+skip1339:
+	JMP both1338
 
-half1243:
+half1337:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -15047,7 +17176,7 @@ half1243:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1249
+	JZ           skip1343
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -15056,11 +17185,11 @@ half1243:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1250
+	JNE          half1344
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1251
+	JMP          both1345
 
-half1250:
+half1344:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15079,17 +17208,17 @@ half1250:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1252:
+copy1346:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1252
+	JNZ  copy1346
 
-both1251:
-skip1249:
-both1244:
+both1345:
+skip1343:
+both1338:
 	DECQ         R8
-	JNZ          more1253
+	JNZ          more1347
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -15124,13 +17253,13 @@ both1244:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1253:
-row1236:
+more1347:
+row1330:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1220
+	JNZ          rows1314
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -15168,7 +17297,7 @@ row1236:
 
 // func dotAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·dotAVX512(SB), $80-8
+TEXT ·dotAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         56(AX), DX
 	MOVQ         DX, CX
@@ -15184,24 +17313,24 @@ TEXT ·dotAVX512(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1254:
+rows1348:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1256
+	JGT  cols1350
 
-cols1255:
+cols1349:
 	CMPB       16(AX), $0x00
-	JNE        half1257
+	JNE        half1351
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1258
+	JMP        both1352
 
-half1257:
+half1351:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -15216,18 +17345,18 @@ half1257:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1258:
+both1352:
 	CMPB       40(AX), $0x00
-	JNE        half1259
+	JNE        half1353
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1260
+	JMP        both1354
 
-half1259:
+half1353:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -15242,7 +17371,7 @@ half1259:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1260:
+both1354:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -15250,22 +17379,22 @@ both1260:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1255
+	JLE         cols1349
 
-cols1256:
+cols1350:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1262
+	JGT  cols1356
 
-cols1261:
+cols1355:
 	CMPB       16(AX), $0x00
-	JNE        half1263
+	JNE        half1357
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1264
+	JMP        both1358
 
-half1263:
+half1357:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -15274,15 +17403,15 @@ half1263:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1264:
+both1358:
 	CMPB       40(AX), $0x00
-	JNE        half1265
+	JNE        half1359
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1266
+	JMP        both1360
 
-half1265:
+half1359:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -15291,88 +17420,88 @@ half1265:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1266:
+both1360:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1261
+	JLE         cols1355
 
-cols1262:
+cols1356:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1268
+	JGT  cols1362
 
-cols1267:
+cols1361:
 	CMPB       16(AX), $0x00
-	JNE        half1269
+	JNE        half1363
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1270
+	JMP        both1364
 
-half1269:
+half1363:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1270:
+both1364:
 	CMPB       40(AX), $0x00
-	JNE        half1271
+	JNE        half1365
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1272
+	JMP        both1366
 
-half1271:
+half1365:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1272:
+both1366:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1267
+	JLE         cols1361
 
-cols1268:
+cols1362:
 	CMPQ        CX, DX
-	JGE         row1273
+	JGE         row1367
 	CMPB        16(AX), $0x00
-	JNE         half1274
+	JNE         half1368
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1275
+	JMP         both1369
 
-half1274:
+half1368:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1275:
+both1369:
 	CMPB        40(AX), $0x00
-	JNE         half1276
+	JNE         half1370
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1277
+	JMP         both1371
 
-half1276:
+half1370:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1277:
+both1371:
 	VFMADD231PD Z4, Z5, Z0
 
-row1273:
+row1367:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1254
+	JNZ           rows1348
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -15390,7 +17519,7 @@ row1273:
 
 // func finiteAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·finiteAVX512(SB), $80-8
+TEXT ·finiteAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -15410,15 +17539,15 @@ TEXT ·finiteAVX512(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1278:
+rows1372:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1280
+	JGT  cols1374
 
-cols1279:
+cols1373:
 	CMPB       16(AX), $0x00
-	JNE        half1281
+	JNE        half1375
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -15427,9 +17556,9 @@ cols1279:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1282
+	JMP        both1376
 
-half1281:
+half1375:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -15437,7 +17566,7 @@ half1281:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1282:
+both1376:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -15445,80 +17574,80 @@ both1282:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1279
+	JLE         cols1373
 
-cols1280:
+cols1374:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1284
+	JGT  cols1378
 
-cols1283:
+cols1377:
 	CMPB       16(AX), $0x00
-	JNE        half1285
+	JNE        half1379
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1286
+	JMP        both1380
 
-half1285:
+half1379:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1286:
+both1380:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1283
+	JLE         cols1377
 
-cols1284:
+cols1378:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1288
+	JGT  cols1382
 
-cols1287:
+cols1381:
 	CMPB       16(AX), $0x00
-	JNE        half1289
+	JNE        half1383
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1290
+	JMP        both1384
 
-half1289:
+half1383:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1290:
+both1384:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1287
+	JLE         cols1381
 
-cols1288:
+cols1382:
 	CMPQ       CX, DX
-	JGE        row1291
+	JGE        row1385
 	CMPB       16(AX), $0x00
-	JNE        half1292
+	JNE        half1386
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1293
+	JMP        both1387
 
-half1292:
+half1386:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1293:
+both1387:
 	VFMADD231PS Z7, Z2, Z3
 
-row1291:
+row1385:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1278
+	JNZ           rows1372
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -15538,7 +17667,7 @@ row1291:
 
 // func columnSumsAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·columnSumsAVX512(SB), $80-8
+TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  56(AX), DX
 	MOVQ  DX, CX
@@ -15550,14 +17679,14 @@ TEXT ·columnSumsAVX512(SB), $80-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1294
+	JEQ   wide1388
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1295
+	JZ    skip1389
 	CMPB  40(AX), $0x00
-	JEQ   wide1294
+	JEQ   wide1388
 
-skip1295:
+skip1389:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -15569,22 +17698,22 @@ skip1295:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1296:
+group1390:
 	CMPQ DI, $0x10
-	JLT  group1297
+	JLT  group1391
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1299
+	JGT  cols1393
 
-cols1298:
+cols1392:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1300
+	JZ           plain1394
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -15613,7 +17742,7 @@ cols1298:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1302:
+pair1396:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
@@ -15649,10 +17778,10 @@ pair1302:
 	ADDQ        $0x80, R10
 	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1302
-	JMP         summed1301
+	JNZ         pair1396
+	JMP         summed1395
 
-plain1300:
+plain1394:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -15661,7 +17790,7 @@ plain1300:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1303:
+pair1397:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
@@ -15680,9 +17809,9 @@ pair1303:
 	VFMADD231PS Z8, Z8, Z5
 	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1303
+	JNZ         pair1397
 
-summed1301:
+summed1395:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -15718,19 +17847,19 @@ summed1301:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1298
+	JLE           cols1392
 
-cols1299:
+cols1393:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1305
+	JGT  cols1399
 
-cols1304:
+cols1398:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1306
+	JZ           plain1400
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -15752,7 +17881,7 @@ cols1304:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1308:
+pair1402:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -15778,10 +17907,10 @@ pair1308:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1308
-	JMP         summed1307
+	JNZ         pair1402
+	JMP         summed1401
 
-plain1306:
+plain1400:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -15790,7 +17919,7 @@ plain1306:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1309:
+pair1403:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -15804,9 +17933,9 @@ pair1309:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1309
+	JNZ         pair1403
 
-summed1307:
+summed1401:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -15826,16 +17955,16 @@ summed1307:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1304
+	JLE           cols1398
 
-cols1305:
+cols1399:
 	CMPQ         CX, R8
-	JGE          row1310
+	JGE          row1404
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1311
+	JZ           plain1405
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -15857,7 +17986,7 @@ cols1305:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1313:
+pair1407:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -15883,10 +18012,10 @@ pair1313:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1313
-	JMP         summed1312
+	JNZ         pair1407
+	JMP         summed1406
 
-plain1311:
+plain1405:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -15895,7 +18024,7 @@ plain1311:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1314:
+pair1408:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -15909,9 +18038,9 @@ pair1314:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1314
+	JNZ         pair1408
 
-summed1312:
+summed1406:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -15929,7 +18058,7 @@ summed1312:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1310:
+row1404:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -15963,32 +18092,32 @@ row1310:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1296
+	JMP  group1390
 
-group1297:
-wide1294:
-group1315:
+group1391:
+wide1388:
+group1409:
 	CMPQ DI, $0x04
-	JLT  group1316
+	JLT  group1410
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1318
+	JGT  cols1412
 
-cols1317:
+cols1411:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1319
+	JZ         plain1413
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1321
+	JNE        half1415
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16002,9 +18131,9 @@ cols1317:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1322
+	JMP        both1416
 
-half1321:
+half1415:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16026,10 +18155,10 @@ half1321:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1322:
+both1416:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1323
+	JNE        half1417
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16043,9 +18172,9 @@ both1322:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1324
+	JMP        both1418
 
-half1323:
+half1417:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16067,7 +18196,7 @@ half1323:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1324:
+both1418:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -16084,12 +18213,12 @@ both1324:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1320
+	JMP         summed1414
 
-plain1319:
+plain1413:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1325
+	JNE        half1419
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16103,9 +18232,9 @@ plain1319:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1326
+	JMP        both1420
 
-half1325:
+half1419:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16127,7 +18256,7 @@ half1325:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1326:
+both1420:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -16137,7 +18266,7 @@ both1326:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1320:
+summed1414:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -16145,24 +18274,24 @@ summed1320:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1317
+	JLE     cols1411
 
-cols1318:
+cols1412:
 	CMPQ        CX, DX
-	JGE         row1327
+	JGE         row1421
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1328
+	JZ          plain1422
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1330
+	JNE         half1424
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -16176,9 +18305,9 @@ cols1318:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1331
+	JMP         both1425
 
-half1330:
+half1424:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -16200,10 +18329,10 @@ half1330:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1331:
+both1425:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1332
+	JNE         half1426
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -16217,9 +18346,9 @@ both1331:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1333
+	JMP         both1427
 
-half1332:
+half1426:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -16241,7 +18370,7 @@ half1332:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1333:
+both1427:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -16258,12 +18387,12 @@ both1333:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1329
+	JMP         summed1423
 
-plain1328:
+plain1422:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1334
+	JNE         half1428
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -16277,9 +18406,9 @@ plain1328:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1335
+	JMP         both1429
 
-half1334:
+half1428:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -16301,7 +18430,7 @@ half1334:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1335:
+both1429:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -16311,13 +18440,13 @@ both1335:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1329:
+summed1423:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1327:
+row1421:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -16327,81 +18456,81 @@ row1327:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1315
+	JMP  group1409
 
-group1316:
-group1336:
+group1410:
+group1430:
 	CMPQ DI, $0x01
-	JLT  group1337
+	JLT  group1431
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1339
+	JGT  cols1433
 
-cols1338:
+cols1432:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1340
+	JZ         plain1434
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1342
+	JNE        half1436
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1343
+	JMP        both1437
 
-half1342:
+half1436:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1343:
+both1437:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1344
+	JNE        half1438
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1345
+	JMP        both1439
 
-half1344:
+half1438:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1345:
+both1439:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1341
+	JMP         summed1435
 
-plain1340:
+plain1434:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1346
+	JNE        half1440
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1347
+	JMP        both1441
 
-half1346:
+half1440:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1347:
+both1441:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1341:
+summed1435:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -16409,109 +18538,1283 @@ summed1341:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1338
+	JLE     cols1432
 
-cols1339:
+cols1433:
 	CMPQ        CX, DX
-	JGE         row1348
+	JGE         row1442
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1349
+	JZ          plain1443
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1351
+	JNE         half1445
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1352
+	JMP         both1446
 
-half1351:
+half1445:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1352:
+both1446:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1353
+	JNE         half1447
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1354
+	JMP         both1448
 
-half1353:
+half1447:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1354:
+both1448:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1350
+	JMP         summed1444
 
-plain1349:
+plain1443:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1355
+	JNE         half1449
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1356
+	JMP         both1450
 
-half1355:
+half1449:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1356:
+both1450:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1350:
+summed1444:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1348:
+row1442:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1336
+	JMP  group1430
 
-group1337:
+group1431:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $80-8
-	MOVQ      a+0(FP), AX
-	VMOVDQU32 elementToUpper<>+0(SB), Z0
-	VMOVDQU32 elementToUpper<>+64(SB), Z0
-	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K1
-	MOVQ      32(AX), DX
-	MOVQ      DX, CX
-	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, BX
-	BZHIQ     CX, BX, BX
-	KMOVW     BX, K1
-	MOVQ      (AX), BX
-	MOVQ      40(AX), SI
-	MOVQ      24(AX), DI
+TEXT ·argmaxAVX512(SB), $14272-8
+	MOVQ         a+0(FP), AX
+	VMOVDQU32    elementToUpper<>+0(SB), Z0
+	VMOVDQU32    elementToUpper<>+64(SB), Z0
+	MOVL         $0xaaaaaaaa, CX
+	KMOVD        CX, K1
+	MOVQ         32(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K1
+	CMPQ         DX, $0x18
+	JGT          longer1452
+	VBROADCASTSS elementffff0000<>+0(SB), Z0
+	XORQ         CX, CX
+	LEAQ         40(SP), BX
+	ADDQ         $0x3f, BX
+	ANDQ         $-64, BX
+	XORQ         SI, SI
+	XORQ         DI, DI
 
-rows1357:
+far1453:
+	INCQ DI
+	ADDQ DX, SI
+	ADDQ DX, SI
+	CMPQ SI, $0x00000c00
+	JLT  far1453
+	MOVQ DI, 32(SP)
+
+sixteen1454:
+	MOVQ         16(SP), SI
+	MOVQ         SI, 24(SP)
+	MOVQ         24(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000010, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	MOVQ         SI, 16(SP)
+	VBROADCASTSS elementff800000<>+0(SB), Z1
+	MOVQ         CX, SI
+	MOVQ         8(AX), DI
+	IMULQ        8(AX), SI
+	ADDQ         (AX), SI
+	MOVQ         24(AX), R8
+	MOVQ         DX, R9
+	ADDQ         R9, R9
+	CMPB         16(AX), $0x00
+	JNE          half1458
+	ADDQ         R9, R9
+	JMP          both1459
+
+half1458:
+both1459:
+	DECQ          R8
+	IMULQ         8(AX), R8
+	ADDQ          (AX), R8
+	ADDQ          R9, R8
+	ADDQ          $0x0f, R9
+	ANDQ          $-16, R9
+	ADDQ          SI, R9
+	LEAQ          (R9)(DI*8), R9
+	LEAQ          (R9)(DI*4), R9
+	LEAQ          (R9)(DI*2), R9
+	LEAQ          (R9)(DI*1), R9
+	CMPQ          R9, R8
+	JLE           have1455
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z2
+	VPADDD        elementNumbers<>+0(SB), Z2, Z2
+	VPBROADCASTD  24(AX), Z3
+	VPADDD.BCST   elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD       Z3, Z2, Z2
+	VPBROADCASTQ  8(AX), Z3
+	VPBROADCASTQ  (AX), Z4
+	VEXTRACTI64X4 $0x00, Z2, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z3, Z5, Z5
+	VPADDQ        Z4, Z5, Z5
+	VMOVDQU64     Z5, 7016(SP)
+	VEXTRACTI64X4 $0x01, Z2, Y2
+	VPMOVZXDQ     Y2, Z2
+	VPMULUDQ      Z3, Z2, Z2
+	VPADDQ        Z4, Z2, Z2
+	VMOVDQU64     Z2, 7080(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          16(AX), $0x00
+	JNE           half1460
+	ADDQ          R8, R8
+	JMP           both1461
+
+half1460:
+both1461:
+	XORQ SI, SI
+	CMPB 16(AX), $0x00
+	JNE  half1462
+
+piece1464:
+	CMPQ            R8, $0x10
+	JLT             short1465
+	MOVQ            7016(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z2
+	MOVQ            7024(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            7032(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            7040(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            7048(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
+	MOVQ            7056(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            7064(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            7072(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            7080(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
+	MOVQ            7088(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            7096(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            7104(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            7112(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
+	MOVQ            7120(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            7128(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            7136(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VMOVUPS         Z5, (DI)
+	VMOVUPS         Z2, 64(DI)
+	VMOVUPS         Z6, 128(DI)
+	VMOVUPS         Z3, 192(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000100, DI
+	SUBQ            $0x10, R8
+	JMP             piece1464
+
+short1465:
+	TESTQ        R8, R8
+	JZ           pieces1466
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         7016(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VMOVDQU16.Z  (R8)(SI*1), K1, X3
+	VINSERTF32X4 $0x00, X3, Z2, Z2
+	MOVQ         7024(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         7032(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         7040(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         7048(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z2, Z2
+	MOVQ         7056(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z3, Z3
+	MOVQ         7064(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z4, Z4
+	MOVQ         7072(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z5, Z5
+	MOVQ         7080(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z2, Z2
+	MOVQ         7088(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z3, Z3
+	MOVQ         7096(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z4, Z4
+	MOVQ         7104(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z5, Z5
+	MOVQ         7112(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z2, Z2
+	MOVQ         7120(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z3, Z3
+	MOVQ         7128(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z4, Z4
+	MOVQ         7136(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z5, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z3
+	VUNPCKLPS    Z5, Z4, Z2
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z2, Z6, Z5
+	VUNPCKHPD    Z2, Z6, Z2
+	VUNPCKLPD    Z4, Z3, Z6
+	VUNPCKHPD    Z4, Z3, Z3
+	VMOVUPS      Z5, (DI)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z6, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+
+pieces1466:
+	JMP both1463
+
+half1462:
+piece1467:
+	CMPQ            R8, $0x10
+	JLT             short1468
+	MOVQ            7016(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z2
+	MOVQ            7024(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            7032(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            7040(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            7048(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
+	MOVQ            7056(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            7064(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            7072(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            7080(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
+	MOVQ            7088(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            7096(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            7104(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            7112(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
+	MOVQ            7120(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            7128(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            7136(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VPSLLD          $0x10, Z5, Z4
+	VPANDD          Z0, Z5, Z5
+	VPSLLD          $0x10, Z2, Z7
+	VPANDD          Z0, Z2, Z2
+	VPSLLD          $0x10, Z6, Z8
+	VPANDD          Z0, Z6, Z6
+	VPSLLD          $0x10, Z3, Z9
+	VPANDD          Z0, Z3, Z3
+	VMOVUPS         Z4, (DI)
+	VMOVUPS         Z5, 64(DI)
+	VMOVUPS         Z7, 128(DI)
+	VMOVUPS         Z2, 192(DI)
+	VMOVUPS         Z8, 256(DI)
+	VMOVUPS         Z6, 320(DI)
+	VMOVUPS         Z9, 384(DI)
+	VMOVUPS         Z3, 448(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000200, DI
+	SUBQ            $0x10, R8
+	JMP             piece1467
+
+short1468:
+	TESTQ        R8, R8
+	JZ           pieces1469
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         7016(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VMOVDQU16.Z  (R8)(SI*1), K1, X3
+	VINSERTF32X4 $0x00, X3, Z2, Z2
+	MOVQ         7024(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         7032(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         7040(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         7048(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z2, Z2
+	MOVQ         7056(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z3, Z3
+	MOVQ         7064(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z4, Z4
+	MOVQ         7072(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z5, Z5
+	MOVQ         7080(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z2, Z2
+	MOVQ         7088(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z3, Z3
+	MOVQ         7096(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z4, Z4
+	MOVQ         7104(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z5, Z5
+	MOVQ         7112(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z2, Z2
+	MOVQ         7120(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z3, Z3
+	MOVQ         7128(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z4, Z4
+	MOVQ         7136(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z5, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z3
+	VUNPCKLPS    Z5, Z4, Z2
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z2, Z6, Z5
+	VUNPCKHPD    Z2, Z6, Z2
+	VUNPCKLPD    Z4, Z3, Z6
+	VUNPCKHPD    Z4, Z3, Z3
+	VPSLLD       $0x10, Z5, Z4
+	VPANDD       Z0, Z5, Z5
+	VPSLLD       $0x10, Z2, Z7
+	VPANDD       Z0, Z2, Z2
+	VPSLLD       $0x10, Z6, Z8
+	VPANDD       Z0, Z6, Z6
+	VPSLLD       $0x10, Z3, Z9
+	VPANDD       Z0, Z3, Z3
+	VMOVUPS      Z4, (DI)
+	VMOVUPS      Z5, 64(DI)
+	VMOVUPS      Z7, 128(DI)
+	VMOVUPS      Z2, 192(DI)
+	VMOVUPS      Z8, 256(DI)
+	VMOVUPS      Z6, 320(DI)
+	VMOVUPS      Z9, 384(DI)
+	VMOVUPS      Z3, 448(DI)
+
+pieces1469:
+both1463:
+	JMP read1457
+
+have1455:
+	LEAQ (DI)(DI*2), R8
+	LEAQ (SI)(DI*4), R9
+	LEAQ (R9)(DI*4), R10
+	LEAQ (R10)(DI*4), R11
+	MOVQ BX, R12
+	MOVQ DX, R13
+	ADDQ R13, R13
+	CMPB 16(AX), $0x00
+	JNE  half1470
+	ADDQ R13, R13
+	JMP  both1471
+
+half1470:
+both1471:
+	CMPB 16(AX), $0x00
+	JNE  half1472
+
+piece1474:
+	VBROADCASTF32X4 (SI), Z2
+	VINSERTF32X4    $0x01, (R9), Z2, Z2
+	VINSERTF32X4    $0x02, (R10), Z2, Z2
+	VINSERTF32X4    $0x03, (R11), Z2, Z2
+	VBROADCASTF32X4 (SI)(DI*1), Z3
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*2), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
+	VBROADCASTF32X4 (SI)(R8*1), Z5
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VMOVUPS         Z5, (R12)
+	VMOVUPS         Z2, 64(R12)
+	VMOVUPS         Z6, 128(R12)
+	VMOVUPS         Z3, 192(R12)
+	ADDQ            $0x00000100, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece1474
+	JMP             both1473
+
+half1472:
+piece1475:
+	VBROADCASTF32X4 (SI), Z2
+	VINSERTF32X4    $0x01, (R9), Z2, Z2
+	VINSERTF32X4    $0x02, (R10), Z2, Z2
+	VINSERTF32X4    $0x03, (R11), Z2, Z2
+	VBROADCASTF32X4 (SI)(DI*1), Z3
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*2), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
+	VBROADCASTF32X4 (SI)(R8*1), Z5
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VPSLLD          $0x10, Z5, Z4
+	VPANDD          Z0, Z5, Z5
+	VPSLLD          $0x10, Z2, Z7
+	VPANDD          Z0, Z2, Z2
+	VPSLLD          $0x10, Z6, Z8
+	VPANDD          Z0, Z6, Z6
+	VPSLLD          $0x10, Z3, Z9
+	VPANDD          Z0, Z3, Z3
+	VMOVUPS         Z4, (R12)
+	VMOVUPS         Z5, 64(R12)
+	VMOVUPS         Z7, 128(R12)
+	VMOVUPS         Z2, 192(R12)
+	VMOVUPS         Z8, 256(R12)
+	VMOVUPS         Z6, 320(R12)
+	VMOVUPS         Z9, 384(R12)
+	VMOVUPS         Z3, 448(R12)
+	ADDQ            $0x00000200, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece1475
+
+both1473:
+read1457:
+	MOVQ         DX, SI
+	SHLQ         $0x06, SI
+	ADDQ         BX, SI
+	VMOVUPS      Z1, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z1, 128(SI)
+	VMOVUPS      Z1, 192(SI)
+	VMOVUPS      Z1, 256(SI)
+	VMOVUPS      Z1, 320(SI)
+	VMOVUPS      Z1, 384(SI)
+	VBROADCASTSS elementff800000<>+0(SB), Z1
+	VBROADCASTSS elementff800000<>+0(SB), Z2
+	VBROADCASTSS elementff800000<>+0(SB), Z3
+	VBROADCASTSS elementff800000<>+0(SB), Z4
+	MOVQ         DX, DI
+	XORQ         SI, SI
+	SHLQ         $0x06, DI
+
+four1476:
+	VMAXPS       (BX)(SI*1), Z1, Z1
+	VMAXPS       64(BX)(SI*1), Z2, Z2
+	VMAXPS       128(BX)(SI*1), Z3, Z3
+	VMAXPS       192(BX)(SI*1), Z4, Z4
+	ADDQ         $0x00000100, SI
+	CMPQ         SI, DI
+	JLT          four1476
+	VMAXPS       Z2, Z1, Z1
+	VMAXPS       Z4, Z3, Z3
+	VMAXPS       Z3, Z1, Z1
+	VBROADCASTSS elementffffffff<>+0(SB), Z2
+	MOVQ         CX, SI
+	LEAQ         3584(BX), SI
+	MOVQ         24(AX), SI
+	MOVQ         CX, DI
+	DECQ         SI
+	ADDQ         32(SP), DI
+	ADDQ         $0x00, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	IMULQ        8(AX), SI
+	ADDQ         (AX), SI
+	CMPB         16(AX), $0x00
+	JNE          half1477
+	MOVQ         DX, R8
+	XORQ         DI, DI
+	SHLQ         $0x06, R8
+
+four1479:
+	PREFETCHT0   (SI)
+	PREFETCHT0   64(SI)
+	PREFETCHT0   128(SI)
+	PREFETCHT0   192(SI)
+	ADDQ         $0x00000100, SI
+	MOVQ         DI, R10
+	LEAQ         elementNumbers<>+0(SB), R9
+	SHRQ         $0x04, R10
+	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
+	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
+	ADDQ         $0x00000100, DI
+	CMPQ         DI, R8
+	JLT          four1479
+	JMP          both1478
+
+half1477:
+	MOVQ DX, R8
+	XORQ DI, DI
+	SHLQ $0x06, R8
+
+four1480:
+	PREFETCHT0   (SI)
+	PREFETCHT0   64(SI)
+	ADDQ         $0x00000080, SI
+	MOVQ         DI, R10
+	LEAQ         elementNumbers<>+0(SB), R9
+	SHRQ         $0x04, R10
+	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
+	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
+	ADDQ         $0x00000100, DI
+	CMPQ         DI, R8
+	JLT          four1480
+
+both1478:
+	VPBROADCASTD DX, Z1
+	VPCMPUD      $0x01, Z1, Z2, K1
+	VMOVDQU32.Z  Z2, K1, Z2
+	MOVQ         16(SP), SI
+	MOVQ         $0x0000ffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVW        DI, K1
+	MOVQ         40(AX), SI
+	VMOVDQU32    Z2, K1, (SI)(CX*4)
+	ADDQ         $0x10, CX
+	CMPQ         CX, 24(AX)
+	JLT          sixteen1454
+	JMP          done1451
+
+longer1452:
+	CMPB 16(AX), $0x00
+	JNE  half1481
+	JMP  both1482
+
+half1481:
+	CMPQ         DX, $0x30
+	JGT          longer1483
+	VBROADCASTSS elementffff0000<>+0(SB), Z0
+	XORQ         CX, CX
+	LEAQ         7168(SP), BX
+	ADDQ         $0x3f, BX
+	ANDQ         $-64, BX
+	XORQ         SI, SI
+	XORQ         DI, DI
+
+far1484:
+	INCQ DI
+	ADDQ DX, SI
+	ADDQ DX, SI
+	CMPQ SI, $0x00000c00
+	JLT  far1484
+	MOVQ DI, 7160(SP)
+
+sixteen1485:
+	MOVQ         7144(SP), SI
+	MOVQ         SI, 7152(SP)
+	MOVQ         24(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000010, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	MOVQ         SI, 7144(SP)
+	VBROADCASTSS elementff800000<>+0(SB), Z1
+	MOVQ         CX, SI
+	MOVQ         8(AX), DI
+	IMULQ        8(AX), SI
+	ADDQ         (AX), SI
+	MOVQ         24(AX), R8
+	MOVQ         DX, R9
+	ADDQ         R9, R9
+	CMPB         16(AX), $0x00
+	JNE          half1489
+	ADDQ         R9, R9
+	JMP          both1490
+
+half1489:
+both1490:
+	DECQ          R8
+	IMULQ         8(AX), R8
+	ADDQ          (AX), R8
+	ADDQ          R9, R8
+	ADDQ          $0x0f, R9
+	ANDQ          $-16, R9
+	ADDQ          SI, R9
+	LEAQ          (R9)(DI*8), R9
+	LEAQ          (R9)(DI*4), R9
+	LEAQ          (R9)(DI*2), R9
+	LEAQ          (R9)(DI*1), R9
+	CMPQ          R9, R8
+	JLE           have1486
+	LEAQ          (CX), SI
+	VPBROADCASTD  SI, Z2
+	VPADDD        elementNumbers<>+0(SB), Z2, Z2
+	VPBROADCASTD  24(AX), Z3
+	VPADDD.BCST   elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD       Z3, Z2, Z2
+	VPBROADCASTQ  8(AX), Z3
+	VPBROADCASTQ  (AX), Z4
+	VEXTRACTI64X4 $0x00, Z2, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z3, Z5, Z5
+	VPADDQ        Z4, Z5, Z5
+	VMOVDQU64     Z5, 14144(SP)
+	VEXTRACTI64X4 $0x01, Z2, Y2
+	VPMOVZXDQ     Y2, Z2
+	VPMULUDQ      Z3, Z2, Z2
+	VPADDQ        Z4, Z2, Z2
+	VMOVDQU64     Z2, 14208(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          16(AX), $0x00
+	JNE           half1491
+	ADDQ          R8, R8
+	JMP           both1492
+
+half1491:
+both1492:
+	XORQ SI, SI
+	CMPB 16(AX), $0x00
+	JNE  half1493
+
+piece1495:
+	CMPQ            R8, $0x10
+	JLT             short1496
+	MOVQ            14144(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z2
+	MOVQ            14152(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            14160(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            14168(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            14176(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
+	MOVQ            14184(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            14192(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            14200(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            14208(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
+	MOVQ            14216(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            14224(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            14232(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            14240(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
+	MOVQ            14248(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            14256(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            14264(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VMOVUPS         Z5, (DI)
+	VMOVUPS         Z2, 64(DI)
+	VMOVUPS         Z6, 128(DI)
+	VMOVUPS         Z3, 192(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000100, DI
+	SUBQ            $0x10, R8
+	JMP             piece1495
+
+short1496:
+	TESTQ        R8, R8
+	JZ           pieces1497
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         14144(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VMOVDQU16.Z  (R8)(SI*1), K1, X3
+	VINSERTF32X4 $0x00, X3, Z2, Z2
+	MOVQ         14152(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         14160(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         14168(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         14176(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z2, Z2
+	MOVQ         14184(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z3, Z3
+	MOVQ         14192(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z4, Z4
+	MOVQ         14200(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z5, Z5
+	MOVQ         14208(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z2, Z2
+	MOVQ         14216(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z3, Z3
+	MOVQ         14224(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z4, Z4
+	MOVQ         14232(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z5, Z5
+	MOVQ         14240(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z2, Z2
+	MOVQ         14248(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z3, Z3
+	MOVQ         14256(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z4, Z4
+	MOVQ         14264(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z5, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z3
+	VUNPCKLPS    Z5, Z4, Z2
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z2, Z6, Z5
+	VUNPCKHPD    Z2, Z6, Z2
+	VUNPCKLPD    Z4, Z3, Z6
+	VUNPCKHPD    Z4, Z3, Z3
+	VMOVUPS      Z5, (DI)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z6, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+
+pieces1497:
+	JMP both1494
+
+half1493:
+piece1498:
+	CMPQ            R8, $0x10
+	JLT             short1499
+	MOVQ            14144(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z2
+	MOVQ            14152(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z3
+	MOVQ            14160(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z4
+	MOVQ            14168(SP), R9
+	VBROADCASTF32X4 (R9)(SI*1), Z5
+	MOVQ            14176(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
+	MOVQ            14184(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
+	MOVQ            14192(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
+	MOVQ            14200(SP), R9
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
+	MOVQ            14208(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
+	MOVQ            14216(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
+	MOVQ            14224(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
+	MOVQ            14232(SP), R9
+	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
+	MOVQ            14240(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
+	MOVQ            14248(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
+	MOVQ            14256(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
+	MOVQ            14264(SP), R9
+	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VPSLLD          $0x10, Z5, Z4
+	VPANDD          Z0, Z5, Z5
+	VPSLLD          $0x10, Z2, Z7
+	VPANDD          Z0, Z2, Z2
+	VPSLLD          $0x10, Z6, Z8
+	VPANDD          Z0, Z6, Z6
+	VPSLLD          $0x10, Z3, Z9
+	VPANDD          Z0, Z3, Z3
+	VMOVUPS         Z4, (DI)
+	VMOVUPS         Z5, 64(DI)
+	VMOVUPS         Z7, 128(DI)
+	VMOVUPS         Z2, 192(DI)
+	VMOVUPS         Z8, 256(DI)
+	VMOVUPS         Z6, 320(DI)
+	VMOVUPS         Z9, 384(DI)
+	VMOVUPS         Z3, 448(DI)
+	ADDQ            $0x10, SI
+	ADDQ            $0x00000200, DI
+	SUBQ            $0x10, R8
+	JMP             piece1498
+
+short1499:
+	TESTQ        R8, R8
+	JZ           pieces1500
+	SHRQ         $0x01, R8
+	MOVQ         $0xffffffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVD        R9, K1
+	MOVQ         14144(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VMOVDQU16.Z  (R8)(SI*1), K1, X3
+	VINSERTF32X4 $0x00, X3, Z2, Z2
+	MOVQ         14152(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X4
+	VINSERTF32X4 $0x00, X4, Z3, Z3
+	MOVQ         14160(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         14168(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x00, X6, Z5, Z5
+	MOVQ         14176(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z2, Z2
+	MOVQ         14184(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z3, Z3
+	MOVQ         14192(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z4, Z4
+	MOVQ         14200(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x01, X6, Z5, Z5
+	MOVQ         14208(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z2, Z2
+	MOVQ         14216(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z3, Z3
+	MOVQ         14224(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z4, Z4
+	MOVQ         14232(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x02, X6, Z5, Z5
+	MOVQ         14240(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z2, Z2
+	MOVQ         14248(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z3, Z3
+	MOVQ         14256(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z4, Z4
+	MOVQ         14264(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X6
+	VINSERTF32X4 $0x03, X6, Z5, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z3
+	VUNPCKLPS    Z5, Z4, Z2
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z2, Z6, Z5
+	VUNPCKHPD    Z2, Z6, Z2
+	VUNPCKLPD    Z4, Z3, Z6
+	VUNPCKHPD    Z4, Z3, Z3
+	VPSLLD       $0x10, Z5, Z4
+	VPANDD       Z0, Z5, Z5
+	VPSLLD       $0x10, Z2, Z7
+	VPANDD       Z0, Z2, Z2
+	VPSLLD       $0x10, Z6, Z8
+	VPANDD       Z0, Z6, Z6
+	VPSLLD       $0x10, Z3, Z9
+	VPANDD       Z0, Z3, Z3
+	VMOVUPS      Z4, (DI)
+	VMOVUPS      Z5, 64(DI)
+	VMOVUPS      Z7, 128(DI)
+	VMOVUPS      Z2, 192(DI)
+	VMOVUPS      Z8, 256(DI)
+	VMOVUPS      Z6, 320(DI)
+	VMOVUPS      Z9, 384(DI)
+	VMOVUPS      Z3, 448(DI)
+
+pieces1500:
+both1494:
+	JMP read1488
+
+have1486:
+	LEAQ (DI)(DI*2), R8
+	LEAQ (SI)(DI*4), R9
+	LEAQ (R9)(DI*4), R10
+	LEAQ (R10)(DI*4), R11
+	MOVQ BX, R12
+	MOVQ DX, R13
+	ADDQ R13, R13
+	CMPB 16(AX), $0x00
+	JNE  half1501
+	ADDQ R13, R13
+	JMP  both1502
+
+half1501:
+both1502:
+	CMPB 16(AX), $0x00
+	JNE  half1503
+
+piece1505:
+	VBROADCASTF32X4 (SI), Z2
+	VINSERTF32X4    $0x01, (R9), Z2, Z2
+	VINSERTF32X4    $0x02, (R10), Z2, Z2
+	VINSERTF32X4    $0x03, (R11), Z2, Z2
+	VBROADCASTF32X4 (SI)(DI*1), Z3
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*2), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
+	VBROADCASTF32X4 (SI)(R8*1), Z5
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VMOVUPS         Z5, (R12)
+	VMOVUPS         Z2, 64(R12)
+	VMOVUPS         Z6, 128(R12)
+	VMOVUPS         Z3, 192(R12)
+	ADDQ            $0x00000100, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece1505
+	JMP             both1504
+
+half1503:
+piece1506:
+	VBROADCASTF32X4 (SI), Z2
+	VINSERTF32X4    $0x01, (R9), Z2, Z2
+	VINSERTF32X4    $0x02, (R10), Z2, Z2
+	VINSERTF32X4    $0x03, (R11), Z2, Z2
+	VBROADCASTF32X4 (SI)(DI*1), Z3
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*2), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
+	VBROADCASTF32X4 (SI)(R8*1), Z5
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
+	VUNPCKLPS       Z3, Z2, Z6
+	VUNPCKHPS       Z3, Z2, Z3
+	VUNPCKLPS       Z5, Z4, Z2
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z2, Z6, Z5
+	VUNPCKHPD       Z2, Z6, Z2
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VPSLLD          $0x10, Z5, Z4
+	VPANDD          Z0, Z5, Z5
+	VPSLLD          $0x10, Z2, Z7
+	VPANDD          Z0, Z2, Z2
+	VPSLLD          $0x10, Z6, Z8
+	VPANDD          Z0, Z6, Z6
+	VPSLLD          $0x10, Z3, Z9
+	VPANDD          Z0, Z3, Z3
+	VMOVUPS         Z4, (R12)
+	VMOVUPS         Z5, 64(R12)
+	VMOVUPS         Z7, 128(R12)
+	VMOVUPS         Z2, 192(R12)
+	VMOVUPS         Z8, 256(R12)
+	VMOVUPS         Z6, 320(R12)
+	VMOVUPS         Z9, 384(R12)
+	VMOVUPS         Z3, 448(R12)
+	ADDQ            $0x00000200, R12
+	ADDQ            $+16, SI
+	ADDQ            $+16, R9
+	ADDQ            $+16, R10
+	ADDQ            $+16, R11
+	SUBQ            $0x10, R13
+	JG              piece1506
+
+both1504:
+read1488:
+	MOVQ         DX, SI
+	SHLQ         $0x06, SI
+	ADDQ         BX, SI
+	VMOVUPS      Z1, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z1, 128(SI)
+	VMOVUPS      Z1, 192(SI)
+	VMOVUPS      Z1, 256(SI)
+	VMOVUPS      Z1, 320(SI)
+	VMOVUPS      Z1, 384(SI)
+	VBROADCASTSS elementff800000<>+0(SB), Z1
+	VBROADCASTSS elementff800000<>+0(SB), Z2
+	VBROADCASTSS elementff800000<>+0(SB), Z3
+	VBROADCASTSS elementff800000<>+0(SB), Z4
+	MOVQ         DX, DI
+	XORQ         SI, SI
+	SHLQ         $0x06, DI
+
+four1507:
+	VMAXPS       (BX)(SI*1), Z1, Z1
+	VMAXPS       64(BX)(SI*1), Z2, Z2
+	VMAXPS       128(BX)(SI*1), Z3, Z3
+	VMAXPS       192(BX)(SI*1), Z4, Z4
+	ADDQ         $0x00000100, SI
+	CMPQ         SI, DI
+	JLT          four1507
+	VMAXPS       Z2, Z1, Z1
+	VMAXPS       Z4, Z3, Z3
+	VMAXPS       Z3, Z1, Z1
+	VBROADCASTSS elementffffffff<>+0(SB), Z2
+	MOVQ         CX, SI
+	LEAQ         3584(BX), SI
+	MOVQ         24(AX), SI
+	MOVQ         CX, DI
+	DECQ         SI
+	ADDQ         7160(SP), DI
+	ADDQ         $0x00, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	IMULQ        8(AX), SI
+	ADDQ         (AX), SI
+	CMPB         16(AX), $0x00
+	JNE          half1508
+	MOVQ         DX, R8
+	XORQ         DI, DI
+	SHLQ         $0x06, R8
+
+four1510:
+	PREFETCHT0   (SI)
+	PREFETCHT0   64(SI)
+	PREFETCHT0   128(SI)
+	PREFETCHT0   192(SI)
+	ADDQ         $0x00000100, SI
+	MOVQ         DI, R10
+	LEAQ         elementNumbers<>+0(SB), R9
+	SHRQ         $0x04, R10
+	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
+	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
+	ADDQ         $0x00000100, DI
+	CMPQ         DI, R8
+	JLT          four1510
+	JMP          both1509
+
+half1508:
+	MOVQ DX, R8
+	XORQ DI, DI
+	SHLQ $0x06, R8
+
+four1511:
+	PREFETCHT0   (SI)
+	PREFETCHT0   64(SI)
+	ADDQ         $0x00000080, SI
+	MOVQ         DI, R10
+	LEAQ         elementNumbers<>+0(SB), R9
+	SHRQ         $0x04, R10
+	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
+	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
+	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
+	ADDQ         $0x00000100, DI
+	CMPQ         DI, R8
+	JLT          four1511
+
+both1509:
+	VPBROADCASTD DX, Z1
+	VPCMPUD      $0x01, Z1, Z2, K1
+	VMOVDQU32.Z  Z2, K1, Z2
+	MOVQ         7144(SP), SI
+	MOVQ         $0x0000ffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVW        DI, K1
+	MOVQ         40(AX), SI
+	VMOVDQU32    Z2, K1, (SI)(CX*4)
+	ADDQ         $0x10, CX
+	CMPQ         CX, 24(AX)
+	JLT          sixteen1485
+	JMP          done1451
+
+longer1483:
+both1482:
+	MOVQ (AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 24(AX), DI
+
+rows1512:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -16519,18 +19822,18 @@ rows1357:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1359
+	JGT          cols1514
 
-cols1358:
+cols1513:
 	CMPB       16(AX), $0x00
-	JNE        half1360
+	JNE        half1515
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1361
+	JMP        both1516
 
-half1360:
+half1515:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -16538,55 +19841,55 @@ half1360:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1361:
+both1516:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1358
+	JLE  cols1513
 
-cols1359:
+cols1514:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1363
+	JGT  cols1518
 
-cols1362:
+cols1517:
 	CMPB       16(AX), $0x00
-	JNE        half1364
+	JNE        half1519
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1365
+	JMP        both1520
 
-half1364:
+half1519:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1365:
+both1520:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1362
+	JLE    cols1517
 
-cols1363:
+cols1518:
 	CMPQ       CX, DX
-	JGE        row1366
+	JGE        row1521
 	CMPB       16(AX), $0x00
-	JNE        half1367
+	JNE        half1522
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1368
+	JMP        both1523
 
-half1367:
+half1522:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1368:
+both1523:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1366:
+row1521:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -16599,53 +19902,53 @@ row1366:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1370:
+next1525:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1372
+	JGT     last1527
 	CMPB    16(AX), $0x00
-	JNE     half1373
+	JNE     half1528
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1374
+	JMP     both1529
 
-half1373:
+half1528:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1374:
+both1529:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1369
+	JNZ    found1524
 	ADDQ   $0x10, CX
-	JMP    next1370
+	JMP    next1525
 
-last1372:
+last1527:
 	CMPQ      CX, DX
-	JGE       end1371
+	JGE       end1526
 	CMPB      16(AX), $0x00
-	JNE       half1375
+	JNE       half1530
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1376
+	JMP       both1531
 
-half1375:
+half1530:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1376:
+both1531:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1369
+	JNZ    found1524
 	MOVQ   DX, CX
-	JMP    end1371
+	JMP    end1526
 
-found1369:
+found1524:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1371:
+end1526:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -16653,14 +19956,16 @@ end1371:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1357
+	JNZ     rows1512
+
+done1451:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func adamAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·adamAVX512(SB), $80-8
+TEXT ·adamAVX512(SB), $16-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -16679,9 +19984,9 @@ TEXT ·adamAVX512(SB), $80-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1378
+	JGT       cols1533
 
-cols1377:
+cols1532:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -16711,11 +20016,11 @@ cols1377:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1377
+	JLE          cols1532
 
-cols1378:
+cols1533:
 	CMPQ         CX, DX
-	JGE          row1379
+	JGE          row1534
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -16743,14 +20048,14 @@ cols1378:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1379:
+row1534:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func sgdAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·sgdAVX512(SB), $80-8
+TEXT ·sgdAVX512(SB), $16-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -16767,84 +20072,84 @@ TEXT ·sgdAVX512(SB), $80-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1381
+	JGT       cols1536
 
-cols1380:
+cols1535:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1382
+	JZ           skip1537
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1383
+	JNE          first1538
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1383:
+first1538:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1384
+	JEQ         plain1539
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1385
+	JMP         moved1540
 
-plain1384:
+plain1539:
 	VMOVAPS Z3, Z1
 
-moved1385:
-skip1382:
+moved1540:
+skip1537:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1380
+	JLE          cols1535
 
-cols1381:
+cols1536:
 	CMPQ         CX, DX
-	JGE          row1386
+	JGE          row1541
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1387
+	JZ           skip1542
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1388
+	JNE          first1543
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1388:
+first1543:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1389
+	JEQ         plain1544
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1390
+	JMP         moved1545
 
-plain1389:
+plain1544:
 	VMOVAPS Z3, Z1
 
-moved1390:
-skip1387:
+moved1545:
+skip1542:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1386:
+row1541:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func dotAVX2(a *byte)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotAVX2(SB), $80-8
+TEXT ·dotAVX2(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         56(AX), DX
 	MOVQ         DX, CX
@@ -16860,23 +20165,23 @@ TEXT ·dotAVX2(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1391:
+rows1546:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1393
+	JGT  cols1548
 
-cols1392:
+cols1547:
 	CMPB       16(AX), $0x00
-	JNE        half1394
+	JNE        half1549
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1395
+	JMP        both1550
 
-half1394:
+half1549:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -16891,17 +20196,17 @@ half1394:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1395:
+both1550:
 	CMPB       40(AX), $0x00
-	JNE        half1396
+	JNE        half1551
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1397
+	JMP        both1552
 
-half1396:
+half1551:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -16916,7 +20221,7 @@ half1396:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1397:
+both1552:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -16924,22 +20229,22 @@ both1397:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1392
+	JLE         cols1547
 
-cols1393:
+cols1548:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1399
+	JGT  cols1554
 
-cols1398:
+cols1553:
 	CMPB       16(AX), $0x00
-	JNE        half1400
+	JNE        half1555
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1401
+	JMP        both1556
 
-half1400:
+half1555:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -16948,15 +20253,15 @@ half1400:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1401:
+both1556:
 	CMPB       40(AX), $0x00
-	JNE        half1402
+	JNE        half1557
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1403
+	JMP        both1558
 
-half1402:
+half1557:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -16965,63 +20270,63 @@ half1402:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1403:
+both1558:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1398
+	JLE         cols1553
 
-cols1399:
+cols1554:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1405
+	JGT  cols1560
 
-cols1404:
+cols1559:
 	CMPB       16(AX), $0x00
-	JNE        half1406
+	JNE        half1561
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1407
+	JMP        both1562
 
-half1406:
+half1561:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1407:
+both1562:
 	CMPB       40(AX), $0x00
-	JNE        half1408
+	JNE        half1563
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1409
+	JMP        both1564
 
-half1408:
+half1563:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1409:
+both1564:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1404
+	JLE         cols1559
 
-cols1405:
+cols1560:
 	CMPQ       CX, DX
-	JGE        row1410
+	JGE        row1565
 	CMPB       16(AX), $0x00
-	JNE        half1411
+	JNE        half1566
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1412
+	JMP        both1567
 
-half1411:
+half1566:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -17029,24 +20334,24 @@ half1411:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1413:
+copy1568:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1413
+	JNZ       copy1568
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1412:
+both1567:
 	CMPB       40(AX), $0x00
-	JNE        half1414
+	JNE        half1569
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1415
+	JMP        both1570
 
-half1414:
+half1569:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -17054,23 +20359,23 @@ half1414:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1416:
+copy1571:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1416
+	JNZ       copy1571
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1415:
+both1570:
 	VFMADD231PD Y5, Y6, Y1
 
-row1410:
+row1565:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1391
+	JNZ          rows1546
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -17085,7 +20390,7 @@ row1410:
 
 // func finiteAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·finiteAVX2(SB), $80-8
+TEXT ·finiteAVX2(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         32(AX), DX
 	MOVQ         DX, CX
@@ -17101,69 +20406,69 @@ TEXT ·finiteAVX2(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1417:
+rows1572:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1419
+	JGT  cols1574
 
-cols1418:
+cols1573:
 	CMPB       16(AX), $0x00
-	JNE        half1420
+	JNE        half1575
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1421
+	JMP        both1576
 
-half1420:
+half1575:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1421:
+both1576:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1418
+	JLE         cols1573
 
-cols1419:
+cols1574:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1423
+	JGT  cols1578
 
-cols1422:
+cols1577:
 	CMPB       16(AX), $0x00
-	JNE        half1424
+	JNE        half1579
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1425
+	JMP        both1580
 
-half1424:
+half1579:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1425:
+both1580:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1422
+	JLE         cols1577
 
-cols1423:
+cols1578:
 	CMPQ       CX, DX
-	JGE        row1426
+	JGE        row1581
 	CMPB       16(AX), $0x00
-	JNE        half1427
+	JNE        half1582
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1428
+	JMP        both1583
 
-half1427:
+half1582:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -17171,21 +20476,21 @@ half1427:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1429:
+copy1584:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1429
+	JNZ       copy1584
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1428:
+both1583:
 	VFMADD231PS Y6, Y1, Y2
 
-row1426:
+row1581:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1417
+	JNZ          rows1572
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -17202,7 +20507,7 @@ row1426:
 
 // func columnSumsAVX2(a *byte)
 // Requires: AVX, FMA3, MMX+
-TEXT ·columnSumsAVX2(SB), $80-8
+TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
 	MOVQ    DX, CX
@@ -17214,28 +20519,28 @@ TEXT ·columnSumsAVX2(SB), $80-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1430:
+group1585:
 	CMPQ DI, $0x04
-	JLT  group1431
+	JLT  group1586
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1433
+	JGT  cols1588
 
-cols1432:
+cols1587:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1434
+	JZ         plain1589
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1436
+	JNE        half1591
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -17248,9 +20553,9 @@ cols1432:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1437
+	JMP        both1592
 
-half1436:
+half1591:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -17272,10 +20577,10 @@ half1436:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1437:
+both1592:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1438
+	JNE        half1593
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -17288,9 +20593,9 @@ both1437:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1439
+	JMP        both1594
 
-half1438:
+half1593:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -17312,7 +20617,7 @@ half1438:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1439:
+both1594:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -17329,12 +20634,12 @@ both1439:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1435
+	JMP         summed1590
 
-plain1434:
+plain1589:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1440
+	JNE        half1595
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -17347,9 +20652,9 @@ plain1434:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1441
+	JMP        both1596
 
-half1440:
+half1595:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -17371,7 +20676,7 @@ half1440:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1441:
+both1596:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -17381,7 +20686,7 @@ both1441:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1435:
+summed1590:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -17389,24 +20694,24 @@ summed1435:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1432
+	JLE     cols1587
 
-cols1433:
+cols1588:
 	CMPQ       CX, DX
-	JGE        row1442
+	JGE        row1597
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1443
+	JZ         plain1598
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1445
+	JNE        half1600
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -17423,9 +20728,9 @@ cols1433:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1446
+	JMP        both1601
 
-half1445:
+half1600:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -17436,11 +20741,11 @@ half1445:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1447:
+copy1602:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1447
+	JNZ       copy1602
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -17451,11 +20756,11 @@ copy1447:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1448:
+copy1603:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1448
+	JNZ       copy1603
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -17466,11 +20771,11 @@ copy1448:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1449:
+copy1604:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1449
+	JNZ       copy1604
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -17481,20 +20786,20 @@ copy1449:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1450:
+copy1605:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1450
+	JNZ       copy1605
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1446:
+both1601:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1451
+	JNE        half1606
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -17511,9 +20816,9 @@ both1446:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1452
+	JMP        both1607
 
-half1451:
+half1606:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -17524,11 +20829,11 @@ half1451:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1453:
+copy1608:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1453
+	JNZ       copy1608
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -17539,11 +20844,11 @@ copy1453:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1454:
+copy1609:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1454
+	JNZ       copy1609
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -17554,11 +20859,11 @@ copy1454:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1455:
+copy1610:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1455
+	JNZ       copy1610
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -17569,17 +20874,17 @@ copy1455:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1456:
+copy1611:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1456
+	JNZ       copy1611
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1452:
+both1607:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -17596,12 +20901,12 @@ both1452:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1444
+	JMP         summed1599
 
-plain1443:
+plain1598:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1457
+	JNE        half1612
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -17618,9 +20923,9 @@ plain1443:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1458
+	JMP        both1613
 
-half1457:
+half1612:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -17631,11 +20936,11 @@ half1457:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1459:
+copy1614:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1459
+	JNZ       copy1614
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -17646,11 +20951,11 @@ copy1459:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1460:
+copy1615:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1460
+	JNZ       copy1615
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -17661,11 +20966,11 @@ copy1460:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1461:
+copy1616:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1461
+	JNZ       copy1616
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -17676,17 +20981,17 @@ copy1461:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1462:
+copy1617:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1462
+	JNZ       copy1617
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1458:
+both1613:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -17696,13 +21001,13 @@ both1458:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1444:
+summed1599:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1442:
+row1597:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -17712,81 +21017,81 @@ row1442:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1430
+	JMP  group1585
 
-group1431:
-group1463:
+group1586:
+group1618:
 	CMPQ DI, $0x01
-	JLT  group1464
+	JLT  group1619
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1466
+	JGT  cols1621
 
-cols1465:
+cols1620:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1467
+	JZ         plain1622
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1469
+	JNE        half1624
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1470
+	JMP        both1625
 
-half1469:
+half1624:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1470:
+both1625:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1471
+	JNE        half1626
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1472
+	JMP        both1627
 
-half1471:
+half1626:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1472:
+both1627:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1468
+	JMP         summed1623
 
-plain1467:
+plain1622:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1473
+	JNE        half1628
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1474
+	JMP        both1629
 
-half1473:
+half1628:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1474:
+both1629:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1468:
+summed1623:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -17794,30 +21099,30 @@ summed1468:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1465
+	JLE     cols1620
 
-cols1466:
+cols1621:
 	CMPQ       CX, DX
-	JGE        row1475
+	JGE        row1630
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1476
+	JZ         plain1631
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1478
+	JNE        half1633
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1479
+	JMP        both1634
 
-half1478:
+half1633:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -17825,25 +21130,25 @@ half1478:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1480:
+copy1635:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1480
+	JNZ       copy1635
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1479:
+both1634:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1481
+	JNE        half1636
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1482
+	JMP        both1637
 
-half1481:
+half1636:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -17851,32 +21156,32 @@ half1481:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1483:
+copy1638:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1483
+	JNZ       copy1638
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1482:
+both1637:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1477
+	JMP         summed1632
 
-plain1476:
+plain1631:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1484
+	JNE        half1639
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1485
+	JMP        both1640
 
-half1484:
+half1639:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17884,38 +21189,38 @@ half1484:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1486:
+copy1641:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1486
+	JNZ       copy1641
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1485:
+both1640:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1477:
+summed1632:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1475:
+row1630:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1463
+	JMP  group1618
 
-group1464:
+group1619:
 	VZEROUPPER
 	RET
 
 // func argmaxAVX2(a *byte)
 // Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·argmaxAVX2(SB), $80-8
+TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    32(AX), DX
 	MOVQ    DX, CX
@@ -17927,7 +21232,7 @@ TEXT ·argmaxAVX2(SB), $80-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1487:
+rows1643:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -17935,17 +21240,17 @@ rows1487:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1489
+	JGT          cols1645
 
-cols1488:
+cols1644:
 	CMPB       16(AX), $0x00
-	JNE        half1490
+	JNE        half1646
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1491
+	JMP        both1647
 
-half1490:
+half1646:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -17953,46 +21258,46 @@ half1490:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1491:
+both1647:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1488
+	JLE  cols1644
 
-cols1489:
+cols1645:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1493
+	JGT  cols1649
 
-cols1492:
+cols1648:
 	CMPB       16(AX), $0x00
-	JNE        half1494
+	JNE        half1650
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1495
+	JMP        both1651
 
-half1494:
+half1650:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1495:
+both1651:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1492
+	JLE    cols1648
 
-cols1493:
+cols1649:
 	CMPQ       CX, DX
-	JGE        row1496
+	JGE        row1652
 	CMPB       16(AX), $0x00
-	JNE        half1497
+	JNE        half1653
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1498
+	JMP        both1654
 
-half1497:
+half1653:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -18000,19 +21305,19 @@ half1497:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1499:
+copy1655:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1499
+	JNZ       copy1655
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1498:
+both1654:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1496:
+row1652:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -18023,64 +21328,64 @@ row1496:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1501:
+next1657:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1503
+	JGT     last1659
 	CMPB    16(AX), $0x00
-	JNE     half1504
+	JNE     half1660
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1505
+	JMP     both1661
 
-half1504:
+half1660:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1505:
+both1661:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1500
+	JNZ       found1656
 	ADDQ      $0x08, CX
-	JMP       next1501
+	JMP       next1657
 
-last1503:
+last1659:
 	CMPQ       CX, DX
-	JGE        end1502
+	JGE        end1658
 	CMPB       16(AX), $0x00
-	JNE        half1506
+	JNE        half1662
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1507
+	JMP        both1663
 
-half1506:
+half1662:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1508:
+copy1664:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1508
+	JNZ       copy1664
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1507:
+both1663:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1500
+	JNZ       found1656
 	MOVQ      DX, CX
-	JMP       end1502
+	JMP       end1658
 
-found1500:
+found1656:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1502:
+end1658:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -18088,13 +21393,13 @@ end1502:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1487
+	JNZ     rows1643
 	VZEROUPPER
 	RET
 
 // func adamAVX2(a *byte)
 // Requires: AVX, FMA3
-TEXT ·adamAVX2(SB), $80-8
+TEXT ·adamAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    32(AX), DX
 	MOVQ    DX, CX
@@ -18109,9 +21414,9 @@ TEXT ·adamAVX2(SB), $80-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1510
+	JGT     cols1666
 
-cols1509:
+cols1665:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -18141,11 +21446,11 @@ cols1509:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1509
+	JLE          cols1665
 
-cols1510:
+cols1666:
 	CMPQ         CX, DX
-	JGE          row1511
+	JGE          row1667
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -18173,13 +21478,13 @@ cols1510:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1511:
+row1667:
 	VZEROUPPER
 	RET
 
 // func sgdAVX2(a *byte)
 // Requires: AVX, FMA3
-TEXT ·sgdAVX2(SB), $80-8
+TEXT ·sgdAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    24(AX), DX
 	MOVQ    DX, CX
@@ -18192,83 +21497,83 @@ TEXT ·sgdAVX2(SB), $80-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1513
+	JGT     cols1669
 
-cols1512:
+cols1668:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1514
+	JZ           skip1670
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1515
+	JNE          first1671
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1515:
+first1671:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1516
+	JEQ         plain1672
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1517
+	JMP         moved1673
 
-plain1516:
+plain1672:
 	VMOVAPS Y4, Y2
 
-moved1517:
-skip1514:
+moved1673:
+skip1670:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1512
+	JLE          cols1668
 
-cols1513:
+cols1669:
 	CMPQ         CX, DX
-	JGE          row1518
+	JGE          row1674
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1519
+	JZ           skip1675
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1520
+	JNE          first1676
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1520:
+first1676:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1521
+	JEQ         plain1677
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1522
+	JMP         moved1678
 
-plain1521:
+plain1677:
 	VMOVAPS Y4, Y2
 
-moved1522:
-skip1519:
+moved1678:
+skip1675:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1518:
+row1674:
 	VZEROUPPER
 	RET
 
 // func keptAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2, MMX+
-TEXT ·keptAVX512(SB), $80-8
+TEXT ·keptAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         64(AX), CX
 	MOVQ         (AX), DX
@@ -18295,35 +21600,35 @@ TEXT ·keptAVX512(SB), $80-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1523
+	JZ           skip1679
 	CMPB         96(AX), $0x00
-	JNE          half1524
+	JNE          half1680
 	IMUL3Q       $0x20, CX, R11
-	JMP          both1525
+	JMP          both1681
 
-half1524:
+half1680:
 	IMUL3Q $0x10, CX, R11
 
-both1525:
-skip1523:
+both1681:
+skip1679:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip1526
+	JZ     skip1682
 	CMPB   120(AX), $0x00
-	JNE    half1527
+	JNE    half1683
 	IMUL3Q $0x20, CX, R14
-	JMP    both1528
+	JMP    both1684
 
-half1527:
+half1683:
 	IMUL3Q $0x10, CX, R14
 
-both1528:
-skip1526:
+both1684:
+skip1682:
 	CMPQ         CX, $0x08
-	JGT          wider1530
+	JGT          wider1686
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -18333,18 +21638,18 @@ skip1526:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1531:
+eight1687:
 	TESTQ     DX, DX
-	JZ        plain1532
+	JZ        plain1688
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1533
+	JMP       have1689
 
-plain1532:
+plain1688:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1533:
+have1689:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -18358,24 +21663,24 @@ have1533:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1534:
+ask1690:
 	CMPQ       R9, R10
-	JAE        asked1535
+	JAE        asked1691
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1534
+	JMP        ask1690
 
-asked1535:
+asked1691:
 	ADDQ R14, R13
 
-ask1536:
+ask1692:
 	CMPQ       R12, R13
-	JAE        asked1537
+	JAE        asked1693
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1536
+	JMP        ask1692
 
-asked1537:
+asked1693:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z10, Z12, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -18425,12 +21730,12 @@ asked1537:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1531
-	JMP        kept1529
+	JNZ        eight1687
+	JMP        kept1685
 
-wider1530:
+wider1686:
 	CMPQ         CX, $0x10
-	JGT          wider1538
+	JGT          wider1694
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -18440,18 +21745,18 @@ wider1530:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1539:
+eight1695:
 	TESTQ     DX, DX
-	JZ        plain1540
+	JZ        plain1696
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1541
+	JMP       have1697
 
-plain1540:
+plain1696:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1541:
+have1697:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -18465,24 +21770,24 @@ have1541:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1542:
+ask1698:
 	CMPQ       R9, R10
-	JAE        asked1543
+	JAE        asked1699
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1542
+	JMP        ask1698
 
-asked1543:
+asked1699:
 	ADDQ R14, R13
 
-ask1544:
+ask1700:
 	CMPQ       R12, R13
-	JAE        asked1545
+	JAE        asked1701
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1544
+	JMP        ask1700
 
-asked1545:
+asked1701:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z10, Z12, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -18580,26 +21885,26 @@ asked1545:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1539
-	JMP        kept1529
+	JNZ        eight1695
+	JMP        kept1685
 
-wider1538:
+wider1694:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1547:
+eight1703:
 	TESTQ     DX, DX
-	JZ        plain1548
+	JZ        plain1704
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1549
+	JMP       have1705
 
-plain1548:
+plain1704:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1549:
+have1705:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -18613,24 +21918,24 @@ have1549:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1550:
+ask1706:
 	CMPQ       R9, R10
-	JAE        asked1551
+	JAE        asked1707
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1550
+	JMP        ask1706
 
-asked1551:
+asked1707:
 	ADDQ R14, R13
 
-ask1552:
+ask1708:
 	CMPQ       R12, R13
-	JAE        asked1553
+	JAE        asked1709
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1552
+	JMP        ask1708
 
-asked1553:
+asked1709:
 	VMOVDQU32 elementKeys1<>+0(SB), Z13
 	VPERMD    Z11, Z13, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -18639,9 +21944,9 @@ asked1553:
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns1554:
+columns1710:
 	CMPQ       CX, $0x20
-	JLE        last1555
+	JLE        last1711
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18662,9 +21967,9 @@ columns1554:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1554
+	JMP        columns1710
 
-last1555:
+last1711:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18692,9 +21997,9 @@ last1555:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1556:
+columns1712:
 	CMPQ       CX, $0x20
-	JLE        last1557
+	JLE        last1713
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18715,9 +22020,9 @@ columns1556:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1556
+	JMP        columns1712
 
-last1557:
+last1713:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18745,9 +22050,9 @@ last1557:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1558:
+columns1714:
 	CMPQ       CX, $0x20
-	JLE        last1559
+	JLE        last1715
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18768,9 +22073,9 @@ columns1558:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1558
+	JMP        columns1714
 
-last1559:
+last1715:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18798,9 +22103,9 @@ last1559:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1560:
+columns1716:
 	CMPQ       CX, $0x20
-	JLE        last1561
+	JLE        last1717
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18821,9 +22126,9 @@ columns1560:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1560
+	JMP        columns1716
 
-last1561:
+last1717:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18851,9 +22156,9 @@ last1561:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1562:
+columns1718:
 	CMPQ       CX, $0x20
-	JLE        last1563
+	JLE        last1719
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18874,9 +22179,9 @@ columns1562:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1562
+	JMP        columns1718
 
-last1563:
+last1719:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18904,9 +22209,9 @@ last1563:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1564:
+columns1720:
 	CMPQ       CX, $0x20
-	JLE        last1565
+	JLE        last1721
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18927,9 +22232,9 @@ columns1564:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1564
+	JMP        columns1720
 
-last1565:
+last1721:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18957,9 +22262,9 @@ last1565:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1566:
+columns1722:
 	CMPQ       CX, $0x20
-	JLE        last1567
+	JLE        last1723
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -18980,9 +22285,9 @@ columns1566:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1566
+	JMP        columns1722
 
-last1567:
+last1723:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -19010,9 +22315,9 @@ last1567:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1568:
+columns1724:
 	CMPQ       CX, $0x20
-	JLE        last1569
+	JLE        last1725
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -19033,9 +22338,9 @@ columns1568:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1568
+	JMP        columns1724
 
-last1569:
+last1725:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -19056,9 +22361,9 @@ last1569:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1547
+	JNZ        eight1703
 
-kept1529:
+kept1685:
 	SFENCE
 	VZEROUPPER
 	RET

@@ -10,7 +10,7 @@ import "math"
 type Softmax struct {
 	X, Dst     Block
 	Rows, Cols int     // Rows is the length of the list
-	List       *uint32 // row numbers; nil: rows 0, 1, ...
+	List       *uint32 // row numbers, ascending; nil: rows 0, 1, ...
 	Labels     *uint32 // by row number; nil: none, and no Gap
 	Sum, Gap   *float32
 	Exp        *float32 // room for two rows, each rounded up to 16 numbers

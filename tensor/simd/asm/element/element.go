@@ -165,6 +165,10 @@ func (k *kernel) ifAct(act uint64, body func()) {
 func mapKernel(s set) {
 	k := begin(s, "map", "Map")
 	k.prepareTail()
+	done := label("done")
+	if s.zmm {
+		k.shortNorm(done)
+	}
 	dst, src, other := k.load("Dst.Data"), k.load("Src.Data"), k.load("Other.Data")
 	stat := k.load("Stat")
 	d := k.newDrops()
@@ -205,7 +209,23 @@ func mapKernel(s set) {
 		})
 		ADDQ(k.field("StatStride"), stat)
 	})
+	Label(done)
 	k.end()
+}
+
+// shortNorm is layer norm of short rows, without dropout.
+func (k *kernel) shortNorm(done string) {
+	other := label("other")
+	CMPB(k.field("Moments"), Imm(0))
+	JEQ(LabelRef(other))
+	for _, more := range []string{"Drop.On", "Combine"} {
+		CMPB(k.field(more), Imm(0))
+		JNE(LabelRef(other))
+	}
+	CMPQ(k.field("Center"), Imm(0))
+	JNE(LabelRef(other))
+	k.ifShort(turnedMost, done, k.layerNormTurned)
+	Label(other)
 }
 
 // combine: x = Alpha·x + Beta·other.
@@ -263,6 +283,13 @@ const (
 )
 
 func (k *kernel) activate(x []vec) {
+	k.activateBy(x, func() {
+		k.byType("Dst", func(c series) { k.elu(x, c) })
+	})
+}
+
+// activateBy is activate with elu as given.
+func (k *kernel) activateBy(x []vec, byELU func()) {
 	none := label("none")
 	CMPB(k.field("Act"), Imm(0))
 	JEQ(LabelRef(none))
@@ -279,9 +306,7 @@ func (k *kernel) activate(x []vec) {
 			k.choose(k.compare(less, x[i], zero), y, x[i], x[i])
 		}
 	})
-	k.ifAct(elu, func() {
-		k.byType("Dst", func(c series) { k.elu(x, c) })
-	})
+	k.ifAct(elu, byELU)
 	Label(none)
 }
 

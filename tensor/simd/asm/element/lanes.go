@@ -23,7 +23,7 @@ type kernel struct {
 	cols  reg.GPVirtual
 	j     reg.GPVirtual // column
 	left  reg.GPVirtual // rows from this one on
-	room  Mem           // 16 bytes, where AVX2 puts the last few bfloat16; then 64 of softmaxGroup
+	room  Mem           // 16 bytes, where AVX2 puts the last few bfloat16
 	words []vec         // see widen
 	upper reg.OpmaskVirtual
 	tailK reg.OpmaskVirtual
@@ -63,7 +63,7 @@ func begin(s set, fn, name string) *kernel {
 	TEXT(fn+s.suffix, 0, signature)
 	k.args = GP64()
 	Load(Param("a"), k.args)
-	k.room = AllocLocal(16 + 64)
+	k.room = AllocLocal(16)
 	k.j = GP64()
 	return k
 }
@@ -259,7 +259,7 @@ func makeTables() {
 	for i := range 64 {
 		DATA(i*2, U16(i/2))
 	}
-	makeGroupTables()
+	makeTurnedTables()
 	makeKeptTables()
 	oneDouble = ConstData("elementOne", U64(math.Float64bits(1)))
 	iota16 = GLOBL("elementColumns", 16|8)
@@ -355,6 +355,11 @@ func (k *kernel) either(block string, full, half func()) {
 	Label(other)
 	half()
 	Label(done)
+}
+
+// bySize is either, with the size of a number.
+func (k *kernel) bySize(block string, body func(size int)) {
+	k.either(block, func() { body(4) }, func() { body(2) })
 }
 
 // byRounding runs own where the processor rounds to bfloat16 by itself, else ours.

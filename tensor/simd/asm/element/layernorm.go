@@ -64,6 +64,8 @@ func (k *kernel) total(row reg.GPVirtual, term func(v, sum vec, rest bool)) vec 
 func layerGradKernel(s set) {
 	k := begin(s, "layerGrad", "LayerGrad")
 	k.prepareTail()
+	done := label("done")
+	k.ifShort(16, done, k.layerGradTurned) // from there on two rows at a time are as fast
 	g := &layerGrad{kernel: k, dx: k.load("Dx.Data"), dy: k.load("Dy.Data"), x: k.load("X.Data"), stat: k.load("Stat")}
 	g.share, k.left = k.perColumn(), k.load("Rows")
 	groups := []int{1}
@@ -80,6 +82,7 @@ func layerGradKernel(s set) {
 		JMP(LabelRef(again))
 		Label(end)
 	}
+	Label(done)
 	k.end()
 }
 

@@ -101,6 +101,11 @@ func (k *kernel) find(row reg.GPVirtual, v vec) {
 func argmaxKernel(s set) {
 	k := begin(s, "argmax", "Argmax")
 	k.prepareTail()
+	done := label("done")
+	k.ifShort(24, done, k.argmaxTurned) // from there on a row at a time is as fast, of float32
+	if s.zmm {
+		k.either("X", func() {}, func() { k.ifShort(turnedMost, done, k.argmaxTurned) })
+	}
 	x, dst := k.load("X.Data"), k.load("Dst")
 	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
 		k.find(x, k.spread(k.largest(x, nil)))
@@ -112,6 +117,7 @@ func argmaxKernel(s set) {
 		MOVL(k.j.As32(), Mem{Base: dst})
 		ADDQ(Imm(4), dst)
 	})
+	Label(done)
 	k.end()
 }
 

@@ -6,23 +6,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// softmaxKernel: rows of up to three vectors are computed in groups (AVX-512 only); of longer ones the
-// exponentials are kept in Exp. Their maxima, exponentials and results are computed in turns of three rows
-// that follow each other: within a row each waits for a sum or maximum over all lanes.
+// softmaxKernel: short rows are turned (AVX-512 only); of longer ones the exponentials are kept in Exp. Their maxima,
+// exponentials and results are computed in turns of three rows that follow each other: within a row each waits
+// for a sum or maximum over all lanes.
 func softmaxKernel(s set) {
 	k := begin(s, "softmax", "Softmax")
 	k.prepareTail()
 	done := label("done")
-	if s.zmm {
-		for _, group := range []struct{ n, per, cols int }{{1, 2, 8}, {1, 1, 16}, {2, 1, 32}, {3, 1, 48}} {
-			wider := label("wider")
-			CMPQ(k.cols, Imm(uint64(group.cols)))
-			JGT(LabelRef(wider))
-			k.softmaxGroups(group.n, group.per)
-			JMP(LabelRef(done))
-			Label(wider)
-		}
-	}
+	k.ifShort(turnedMost, done, k.softmaxTurned)
 	k.softmaxTurns()
 	Label(done)
 	k.end()

@@ -1,0 +1,130 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Rows that are not side by side, or where the block ends, are read and written each at its own place, and not a byte more
+// of them. Where the group has fewer than sixteen its last row is computed again, to the same numbers.
+
+// readApart is the loop of read for such rows.
+func (t *turned) readApart(block string, to reg.GPVirtual) {
+	places, byte, column, left := t.places(block, 0), GP64(), t.from(to), t.rowBytes(block)
+	XORQ(byte, byte)
+	t.bySize(block, func(size int) {
+		store := func(v []vec) {
+			for i, x := range t.columnsOf(size, v) {
+				VMOVUPS(x, Mem{Base: column, Disp: 64 * i})
+			}
+		}
+		again, short, done := label("piece"), label("short"), label("pieces")
+		Label(again)
+		CMPQ(left, Imm(16))
+		JLT(LabelRef(short))
+		store(t.readPieceAt(places, byte, nil))
+		ADDQ(Imm(16), byte)
+		ADDQ(U32(64*16/size), column)
+		SUBQ(Imm(16), left)
+		JMP(LabelRef(again))
+		Label(short)
+		TESTQ(left, left)
+		JZ(LabelRef(done))
+		store(t.readPieceAt(places, byte, t.words(left)))
+		Label(done)
+	})
+}
+
+// readPieceAt is readPiece of rows at places; of the last piece only words.
+func (t *turned) readPieceAt(places Mem, byte reg.GPVirtual, words reg.OpmaskVirtual) []vec {
+	v := t.regs(4)
+	for row := range 16 {
+		p, x, quarter := GP64(), v[row%4], uint64(row/4)
+		MOVQ(places.Offset(8*row), p)
+		from := Mem{Base: p, Index: byte, Scale: 1}
+		switch {
+		case words != nil:
+			if quarter == 0 {
+				VBROADCASTSS(bits(0), x)
+			}
+			part := XMM()
+			VMOVDQU16_Z(from, words, part)
+			VINSERTF32X4(Imm(quarter), part, x, x)
+		case quarter == 0:
+			VBROADCASTF32X4(from, x)
+		default:
+			VINSERTF32X4(Imm(quarter), from, x, x)
+		}
+	}
+	return v
+}
+
+// writeApart is the loop of write for such rows.
+func (t *turned) writeApart(block string, size int, pieces func(column reg.GPVirtual) []vec) {
+	places, byte, column, left, again := t.places(block, 0), GP64(), t.from(t.room), t.rowBytes(block), label("piece")
+	XORQ(byte, byte)
+	Label(again)
+	v, words := t.turn(pieces(column)), t.words(left)
+	for row := range 16 {
+		p, part := GP64(), XMM()
+		MOVQ(places.Offset(8*row), p)
+		VEXTRACTF32X4(Imm(uint64(row/4)), v[row%4], part)
+		VMOVDQU16(part, words, Mem{Base: p, Index: byte, Scale: 1})
+	}
+	ADDQ(Imm(16), byte)
+	ADDQ(U32(64*16/size), column)
+	SUBQ(Imm(16), left)
+	JG(LabelRef(again))
+}
+
+// rowNumbers are those of sixteen rows from so many behind the group's first on, the last one's where there are no more.
+func (t *turned) rowNumbers(behind int) vec {
+	place, last, first := t.reg(), t.reg(), GP64()
+	LEAQ(Mem{Base: t.at, Disp: behind}, first)
+	VPBROADCASTD(first.As32(), place)
+	VPADDD(columnNumbers, place, place)
+	VPBROADCASTD(t.field("Rows"), last)
+	VPADDD_BCST(bits(0xffffffff), last, last)
+	VPMINUD(last, place, place)
+	if t.listed {
+		t.ifPointer("List", func(list reg.GPVirtual) {
+			row := t.zero()
+			VPGATHERDD(Mem{Base: list, Index: place, Scale: 4}, t.every(), row)
+			VMOVDQA32(row, place)
+		})
+	}
+	return place
+}
+
+// askApart asks for the lines of such rows of a block.
+func (t *turned) askApart(block string, behind int) {
+	places, i, again := t.places(block, behind), GP64(), label("ask")
+	places.Index, places.Scale = i, 8
+	XORQ(i, i)
+	Label(again)
+	row := GP64()
+	MOVQ(places, row)
+	for line := range 3 {
+		PREFETCHT0(Mem{Base: row, Disp: 64 * line})
+	}
+	INCQ(i)
+	CMPQ(i, Imm(16))
+	JLT(LabelRef(again))
+}
+
+// places stores where sixteen rows of a block begin, from so many behind the group's first on.
+func (t *turned) places(block string, behind int) Mem {
+	to, number, stride, data := AllocLocal(16*8), t.rowNumbers(behind), t.reg(), t.reg()
+	VPBROADCASTQ(t.field(block+".Stride"), stride)
+	VPBROADCASTQ(t.field(block+".Data"), data)
+	for half := range 2 {
+		part, p := YMM(), t.reg()
+		VEXTRACTI64X4(Imm(uint64(half)), number, part)
+		VPMOVZXDQ(part, p)
+		VPMULUDQ(stride, p, p)
+		VPADDQ(data, p, p)
+		VMOVDQU64(p, to.Offset(64*half))
+	}
+	return to
+}
