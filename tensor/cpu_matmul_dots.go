@@ -14,6 +14,9 @@ func (c *CPU) dots(a, b Matrix, cols int) bool {
 	return c.level >= simd.AVX512 && a.dtype == F32 && b.dtype == F32 && a.Cols >= 16 && cols <= simd.DotsWidth
 }
 
+// dotsRows is how many rows of k numbers are a block.
+func dotsRows(k int) int { return max(16, rowChunk(4*k)/4) }
+
 // tallSmallDots: dst = after(a · op(b)), by blocks of rows.
 func (c *CPU) tallSmallDots(dst, a, b Matrix, op MatMul) {
 	k, n := a.Cols, dst.Cols
@@ -25,7 +28,7 @@ func (c *CPU) tallSmallDots(dst, a, b Matrix, op MatMul) {
 	simd.PackDots(small.f32, b.f32, k, n, row, col)
 	of := simd.Dots{B: small.base(), ARow: 4 * a.stride, Depth: k, Cols: n, Add: flag(op.Add)}
 	of.Ahead = max(1, dotsAhead/of.ARow) * of.ARow
-	block := max(16, rowChunk(4*k)/4)
+	block := dotsRows(k)
 	sums := c.Scratch(F32, c.threads, block*n)
 	dots := make([]perCore[simd.Dots], c.threads)
 	c.inTurns(dst.Rows, block, 1, func(lo, hi, thread int) {

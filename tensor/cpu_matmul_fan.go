@@ -9,6 +9,9 @@ import (
 // Products of short rows, as of a second layer after sixteen hidden columns. Their rows are read as they lie, and all
 // weights of sixteen columns stay in registers (see simd.Fan).
 
+// fanRows is how many rows go through all columns together.
+const fanRows = 256
+
 // fan reports whether a product goes this way. With more columns a row's lines are written piece by piece, and with more
 // of both tiles are as fast.
 func (c *CPU) fan(a, b Matrix, cols int) bool {
@@ -18,7 +21,6 @@ func (c *CPU) fan(a, b Matrix, cols int) bool {
 
 // tallSmallFan: dst = after(a · op(b)), by blocks of rows.
 func (c *CPU) tallSmallFan(dst, a, b Matrix, op MatMul) {
-	const block = 256
 	k, n := a.Cols, dst.Cols
 	panels := c.Scratch(F32, simd.Panels(n, simd.FanWidth), simd.FanDepth*simd.FanWidth)
 	for p := range panels.Rows {
@@ -28,13 +30,13 @@ func (c *CPU) tallSmallFan(dst, a, b Matrix, op MatMul) {
 			simd.PackPanel(panels.row(p), b.f32, k, n, b.stride, p*simd.FanWidth, simd.FanWidth)
 		}
 	}
-	sums := c.Scratch(F32, c.threads, block*n)
+	sums := c.Scratch(F32, c.threads, fanRows*n)
 	fans := make([]perCore[simd.Fan], c.threads)
-	c.inTurns(dst.Rows, block, max(1, (1<<20)/(block*k*n)), func(lo, hi, thread int) {
+	c.inTurns(dst.Rows, fanRows, max(1, (1<<20)/(fanRows*k*n)), func(lo, hi, thread int) {
 		t := &fans[thread].of
 		*t = simd.Fan{ARow: 4 * a.stride, Depth: k, Add: flag(op.Add)}
-		for ; lo < hi; lo += block {
-			end := min(hi, lo+block)
+		for ; lo < hi; lo += fanRows {
+			end := min(hi, lo+fanRows)
 			out, in := dst.Slice(lo, end), a.Slice(lo, end)
 			sum := out
 			if dst.dtype != F32 {

@@ -19,6 +19,8 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 		g := newTallTall16(a.Rows, m, n)
 		left, right, tail := g.room16()
 		return 2 * (left + right + tail)
+	case op.TransA && (c.outer(a, b) || c.outer(b, a)):
+		return 4 * simd.Packing{Width: 8, Pitch: simd.OuterPitch, Depth: outerRows}.Size(m)
 	case op.TransA && c.splits(a, b, m, n): // in parts, 6 bytes a number
 		return min(6*256*up32(m), 512<<10) + 6*256*min(up32(n), 128)
 	case op.TransA:
@@ -27,7 +29,13 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	case narrow:
 		g := c.newProduct16(dst, a, op)
 		return 4*g.sums() + 2*g.rows()
-	case c.splits(a, b, a.Cols, dst.Cols), c.shallow(a, b, dst.Cols):
+	case c.fan(a, b, dst.Cols):
+		return 4 * fanRows * dst.Cols
+	case c.dots(a, b, dst.Cols):
+		return 4 * dotsRows(a.Cols) * dst.Cols
+	case c.shallow(a, b, dst.Cols): // 4 bytes a number
+		return splitRows * 4 * (up32(dst.Cols) + up32(a.Cols))
+	case c.splits(a, b, a.Cols, dst.Cols):
 		return splitRows * (4*up32(dst.Cols) + 6*min(up32(a.Cols), splitDepth))
 	case dst.dtype != F32:
 		return 4 * 112 * (simd.LeftPitch + dst.Cols)
