@@ -14,7 +14,7 @@ func up32(n int) int { return (n + 31) &^ 31 }
 
 // tallSmall16: dst = after(a · op(b)) for bfloat16 a, by blocks of rows.
 func (c *CPU) tallSmall16(dst, a, b Matrix, op MatMul) {
-	g := c.newProduct16(dst, a, op)
+	g := newProduct16(dst, a, op)
 	panels := c.packSmall16(b, op.TransB, g.depth, dst.Cols)
 	sums, rows := c.Scratch(F32, c.threads, g.sums()), c.Scratch(BF16, c.threads, g.rows())
 	bias := c.repeatBias(op.After.Bias, g)
@@ -67,7 +67,7 @@ type product16 struct {
 	bytes int64 // of a result that is not read before it is written
 }
 
-func (c *CPU) newProduct16(dst, a Matrix, op MatMul) product16 {
+func newProduct16(dst, a Matrix, op MatMul) product16 {
 	g := product16{depth: a.Cols, left: a.Cols, pitch: dst.Cols}
 	if !op.Add {
 		g.bytes = dst.Bytes()
@@ -85,8 +85,9 @@ func (c *CPU) newProduct16(dst, a Matrix, op MatMul) product16 {
 	if !g.flat { // an odd number of lines: else rows of a tile share a few cache sets
 		g.pitch = up32(dst.Cols) | 16
 	}
-	// A block costs some 300 ns whatever its size, and all of it should stay in the second-level cache.
-	most := min(2048, dst.Rows/(2*c.threads), (128<<10)/(2*g.left+4*g.pitch))
+	// A block costs some 300 ns whatever its size, all of it should stay in the second-level cache, and every core
+	// should get some. How many cores there are does not matter: who plans memory does not know.
+	most := min(2048, dst.Rows/16, (128<<10)/(2*g.left+4*g.pitch))
 	g.block = max(64, most&^63)
 	return g
 }

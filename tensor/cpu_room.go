@@ -27,7 +27,7 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 		g := newTallTall(c.level, a.Rows, n, m)
 		return 4 * (g.left.Size(n) + g.right.Size(m))
 	case narrow:
-		g := c.newProduct16(dst, a, op)
+		g := newProduct16(dst, a, op)
 		return 4*g.sums() + 2*g.rows()
 	case c.fan(a, b, dst.Cols):
 		return 4 * fanRows * dst.Cols
