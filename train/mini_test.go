@@ -198,20 +198,20 @@ func TestMiniInductive(t *testing.T) {
 	}
 }
 
-// TestMiniFreesEverything: an epoch more takes no more memory.
+// TestMiniFreesEverything: once batches of all sizes were seen, epochs more take no more memory.
 func TestMiniFreesEverything(t *testing.T) {
 	d := communities(t, 300, false)
 	for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film"} {
 		peaks := []int64{}
-		for _, epochs := range []int{3, 6} {
+		for _, epochs := range []int{12, 24} {
 			o := options(model)
 			o.Epochs = epochs
 			m := samplerOptions("saint-node", 2)
 			m.Size = 1000 // nearly all, so that batches are alike
 			peaks = append(peaks, mustMini(t, cpu(t, 1), d, o, m).PeakBytes)
 		}
-		if float64(peaks[1]) > 1.1*float64(peaks[0]) {
-			t.Errorf("%s: peaks %v after 3 and 6 epochs", model, peaks)
+		if float64(peaks[1]) > 1.02*float64(peaks[0]) {
+			t.Errorf("%s: peaks %v after 12 and 24 epochs", model, peaks)
 		}
 	}
 }
