@@ -904,26 +904,34 @@ GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·mapAVX512(SB), $7912-9
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         80(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	CMPB         197(AX), $0x00
-	JEQ          other2
-	CMPB         160(AX), $0x00
-	JNE          other2
-	CMPB         196(AX), $0x00
-	JNE          other2
-	CMPQ         104(AX), $0x00
-	JNE          other2
-	CMPQ         DX, $0x30
+	MOVQ      a+0(FP), AX
+	VMOVDQU32 elementToUpper<>+0(SB), Z0
+	VMOVDQU32 elementToUpper<>+64(SB), Z1
+	MOVL      $0xaaaaaaaa, CX
+	KMOVD     CX, K1
+	MOVQ      80(AX), DX
+	MOVQ      DX, CX
+	ANDQ      $0x0f, CX
+	MOVQ      $0x0000ffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVW     BX, K2
+	CMPB      197(AX), $0x00
+	JEQ       other2
+	CMPB      160(AX), $0x00
+	JNE       other2
+	CMPB      196(AX), $0x00
+	JNE       other2
+	CMPQ      104(AX), $0x00
+	JNE       other2
+	CMPB      40(AX), $0x00
+	JNE       half4
+	CMPQ      DX, $0x18
+	JMP       both5
+
+half4:
+	CMPQ DX, $0x30
+
+both5:
 	JGT          longer3
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
@@ -938,12 +946,12 @@ TEXT ·mapAVX512(SB), $7912-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far4:
+far6:
 	INCQ         DI
 	ADDQ         DX, SI
 	ADDQ         DX, SI
 	CMPQ         SI, $0x00000c00
-	JLT          far4
+	JLT          far6
 	MOVQ         DI, 32(SP)
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
@@ -951,7 +959,7 @@ far4:
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         112(AX), SI
 	TESTQ        SI, SI
-	JZ           skip5
+	JZ           skip7
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -967,7 +975,7 @@ far4:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip5:
+skip7:
 	VMOVUPS      Z2, 7016(SP)
 	VMOVUPS      Z3, 7080(SP)
 	VMOVUPS      Z4, 7144(SP)
@@ -978,7 +986,7 @@ skip5:
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         120(AX), SI
 	TESTQ        SI, SI
-	JZ           skip6
+	JZ           skip8
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -994,13 +1002,13 @@ skip5:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip6:
+skip8:
 	VMOVUPS Z2, 7272(SP)
 	VMOVUPS Z3, 7336(SP)
 	VMOVUPS Z4, 7400(SP)
 	VMOVUPS Z5, 7464(SP)
 
-sixteen7:
+sixteen9:
 	MOVQ         16(SP), SI
 	MOVQ         SI, 24(SP)
 	MOVQ         72(AX), SI
@@ -1018,12 +1026,12 @@ sixteen7:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half11
+	JNE          half13
 	ADDQ         R9, R9
-	JMP          both12
+	JMP          both14
 
-half11:
-both12:
+half13:
+both14:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -1036,7 +1044,7 @@ both12:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have8
+	JLE           have10
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
@@ -1059,19 +1067,19 @@ both12:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half13
+	JNE           half15
 	ADDQ          R8, R8
-	JMP           both14
+	JMP           both16
 
-half13:
-both14:
+half15:
+both16:
 	XORQ SI, SI
 	CMPB 40(AX), $0x00
-	JNE  half15
+	JNE  half17
 
-piece17:
+piece19:
 	CMPQ            R8, $0x10
-	JLT             short18
+	JLT             short20
 	MOVQ            7528(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z3
 	MOVQ            7536(SP), R9
@@ -1119,11 +1127,11 @@ piece17:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R8
-	JMP             piece17
+	JMP             piece19
 
-short18:
+short20:
 	TESTQ        R8, R8
-	JZ           pieces19
+	JZ           pieces21
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -1193,13 +1201,13 @@ short18:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces19:
-	JMP both16
+pieces21:
+	JMP both18
 
-half15:
-piece20:
+half17:
+piece22:
 	CMPQ            R8, $0x10
-	JLT             short21
+	JLT             short23
 	MOVQ            7528(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z3
 	MOVQ            7536(SP), R9
@@ -1259,11 +1267,11 @@ piece20:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R8
-	JMP             piece20
+	JMP             piece22
 
-short21:
+short23:
 	TESTQ        R8, R8
-	JZ           pieces22
+	JZ           pieces24
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -1345,11 +1353,11 @@ short21:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces22:
-both16:
-	JMP read10
+pieces24:
+both18:
+	JMP read12
 
-have8:
+have10:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -1358,16 +1366,16 @@ have8:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half23
-	ADDQ R13, R13
-	JMP  both24
-
-half23:
-both24:
-	CMPB 40(AX), $0x00
 	JNE  half25
+	ADDQ R13, R13
+	JMP  both26
 
-piece27:
+half25:
+both26:
+	CMPB 40(AX), $0x00
+	JNE  half27
+
+piece29:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1402,11 +1410,11 @@ piece27:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece27
-	JMP             both26
+	JG              piece29
+	JMP             both28
 
-half25:
-piece28:
+half27:
+piece30:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1453,10 +1461,10 @@ piece28:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece28
+	JG              piece30
 
-both26:
-read10:
+both28:
+read12:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -1489,45 +1497,45 @@ read10:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         17(AX), $0x00
-	JEQ          near29
+	JEQ          near31
 	MOVQ         BX, SI
 
-near29:
+near31:
 	XORQ  R9, R9
 	LEAQ  -16(CX), R8
 	CMPQ  (AX), $0x00
-	JEQ   none30
+	JEQ   none32
 	TESTQ R8, R8
-	JS    none30
+	JS    none32
 	MOVQ  DX, R11
 	ADDQ  R11, R11
 	CMPB  16(AX), $0x00
-	JNE   half31
+	JNE   half33
 	ADDQ  R11, R11
-	JMP   both32
+	JMP   both34
 
-half31:
-both32:
+half33:
+both34:
 	CMPQ  R11, 8(AX)
-	JNE   none30
+	JNE   none32
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	MOVQ  R11, R9
 	IMULQ 24(SP), R9
 
-none30:
+none32:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four33:
+four35:
 	VADDPS  (BX)(R11*1), Z2, Z2
 	VADDPS  64(BX)(R11*1), Z3, Z3
 	VADDPS  128(BX)(R11*1), Z4, Z4
 	VADDPS  192(BX)(R11*1), Z5, Z5
 	ADDQ    $0x00000100, R11
 	CMPQ    R11, R12
-	JLT     four33
+	JLT     four35
 	VADDPS  Z3, Z2, Z2
 	VADDPS  Z5, Z4, Z4
 	VADDPS  Z4, Z2, Z2
@@ -1543,12 +1551,12 @@ four33:
 	VMOVUPS Z2, 320(R11)
 	VMOVUPS Z2, 384(R11)
 	CMPB    40(AX), $0x00
-	JNE     half34
+	JNE     half36
 	MOVQ    DX, R12
 	XORQ    R11, R11
 	SHLQ    $0x06, R12
 
-four36:
+four38:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 128(R10)
@@ -1560,7 +1568,7 @@ four36:
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 	CMPQ       R9, $0x00000100
-	JLT        none37
+	JLT        none39
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
@@ -1569,23 +1577,23 @@ four36:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near38
+	JNZ        near40
 	CMPB       17(AX), $0x00
-	JEQ        near38
+	JEQ        near40
 	VMOVNTDQ   Z3, -256(R8)
 	VMOVNTDQ   Z4, -192(R8)
 	VMOVNTDQ   Z5, -128(R8)
 	VMOVNTDQ   Z10, -64(R8)
-	JMP        moved39
+	JMP        moved41
 
-near38:
+near40:
 	VMOVDQU64 Z3, -256(R8)
 	VMOVDQU64 Z4, -192(R8)
 	VMOVDQU64 Z5, -128(R8)
 	VMOVDQU64 Z10, -64(R8)
 
-moved39:
-none37:
+moved41:
+none39:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1596,15 +1604,15 @@ none37:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four36
-	JMP         both35
+	JLT         four38
+	JMP         both37
 
-half34:
+half36:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four40:
+four42:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
@@ -1612,26 +1620,26 @@ four40:
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 	CMPQ       R9, $0x00000080
-	JLT        none41
+	JLT        none43
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near42
+	JNZ        near44
 	CMPB       17(AX), $0x00
-	JEQ        near42
+	JEQ        near44
 	VMOVNTDQ   Z3, -128(R8)
 	VMOVNTDQ   Z4, -64(R8)
-	JMP        moved43
+	JMP        moved45
 
-near42:
+near44:
 	VMOVDQU64 Z3, -128(R8)
 	VMOVDQU64 Z4, -64(R8)
 
-moved43:
-none41:
+moved45:
+none43:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1642,30 +1650,30 @@ none41:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four40
+	JLT         four42
 
-both35:
-line44:
+both37:
+line46:
 	CMPQ      R9, $0x40
-	JLT       last45
+	JLT       last47
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z3
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near46
+	JNZ       near48
 	CMPB      17(AX), $0x00
-	JEQ       near46
+	JEQ       near48
 	VMOVNTDQ  Z3, -64(R8)
-	JMP       moved47
+	JMP       moved49
 
-near46:
+near48:
 	VMOVDQU64 Z3, -64(R8)
 
-moved47:
-	JMP line44
+moved49:
+	JMP line46
 
-last45:
+last47:
 	VMOVDQU64    (DI), Z3
 	MOVQ         R9, SI
 	SHRQ         $0x01, SI
@@ -1703,12 +1711,12 @@ last45:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half48
+	JNE          half50
 	ADDQ         SI, SI
-	JMP          both49
+	JMP          both51
 
-half48:
-both49:
+half50:
+both51:
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -1721,14 +1729,14 @@ both49:
 	ADDQ      DI, R11
 	ADDQ      DI, R12
 	CMPQ      SI, 8(AX)
-	JNE       apart50
+	JNE       apart52
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      16(AX), $0x00
-	JNE       half52
+	JNE       half54
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece54:
+piece56:
 	SUBQ         $0x00000100, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -1762,18 +1770,18 @@ piece54:
 	VBROADCASTSS 7028(SP)(R13*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	CMPB         198(AX), $0x00
-	JEQ          none55
+	JEQ          none57
 	CMPB         198(AX), $0x01
-	JNE          act56
+	JNE          act58
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMAXPS       Z3, Z8, Z3
 	VMAXPS       Z4, Z8, Z4
 	VMAXPS       Z5, Z8, Z5
 	VMAXPS       Z7, Z8, Z7
 
-act56:
+act58:
 	CMPB         198(AX), $0x03
-	JNE          act57
+	JNE          act59
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z3, Z10
@@ -1789,9 +1797,9 @@ act56:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act57:
+act59:
 	CMPB         198(AX), $0x02
-	JNE          act58
+	JNE          act60
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -1885,8 +1893,8 @@ act57:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act58:
-none55:
+act60:
+none57:
 	VUNPCKLPS     Z4, Z3, Z8
 	VUNPCKHPS     Z4, Z3, Z4
 	VUNPCKLPS     Z7, Z5, Z3
@@ -1912,14 +1920,14 @@ none55:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece54
-	JMP           both53
+	JNE           piece56
+	JMP           both55
 
-half52:
+half54:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece59:
+piece61:
 	SUBQ         $0x00000200, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -1977,9 +1985,9 @@ piece59:
 	VBROADCASTSS 7044(SP)(R13*1), Z14
 	VFMADD213PS  Z13, Z14, Z12
 	CMPB         198(AX), $0x00
-	JEQ          none60
+	JEQ          none62
 	CMPB         198(AX), $0x01
-	JNE          act61
+	JNE          act63
 	VBROADCASTSS element00000000<>+0(SB), Z13
 	VMAXPS       Z4, Z13, Z4
 	VMAXPS       Z5, Z13, Z5
@@ -1990,9 +1998,9 @@ piece59:
 	VMAXPS       Z11, Z13, Z11
 	VMAXPS       Z12, Z13, Z12
 
-act61:
+act63:
 	CMPB         198(AX), $0x03
-	JNE          act62
+	JNE          act64
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z4, Z15
@@ -2020,9 +2028,9 @@ act61:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act62:
+act64:
 	CMPB         198(AX), $0x02
-	JNE          act63
+	JNE          act65
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2148,10 +2156,10 @@ act62:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act63:
-none60:
+act65:
+none62:
 	CMPB native+8(FP), $0x00
-	JEQ  ours64
+	JEQ  ours66
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z13
 	LONG $0x48577262
@@ -2168,9 +2176,9 @@ none60:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both65
+	JMP  both67
 
-ours64:
+ours66:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2221,7 +2229,7 @@ ours64:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both65:
+both67:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z5, Z3, Z5
@@ -2251,15 +2259,15 @@ both65:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece59
+	JNE           piece61
 
-both53:
-	JMP written51
+both55:
+	JMP written53
 
-apart50:
+apart52:
 	VMOVDQU16     elementPaired<>+0(SB), Z3
 	CMPB          16(AX), $0x00
-	JNE           half66
+	JNE           half68
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
@@ -2282,15 +2290,15 @@ apart50:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half68
+	JNE           half70
 	ADDQ          R8, R8
-	JMP           both69
+	JMP           both71
 
-half68:
-both69:
+half70:
+both71:
 	XORQ SI, SI
 
-piece70:
+piece72:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
@@ -2319,18 +2327,18 @@ piece70:
 	VBROADCASTSS 7028(SP)(R9*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	CMPB         198(AX), $0x00
-	JEQ          none71
+	JEQ          none73
 	CMPB         198(AX), $0x01
-	JNE          act72
+	JNE          act74
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMAXPS       Z3, Z8, Z3
 	VMAXPS       Z4, Z8, Z4
 	VMAXPS       Z5, Z8, Z5
 	VMAXPS       Z7, Z8, Z7
 
-act72:
+act74:
 	CMPB         198(AX), $0x03
-	JNE          act73
+	JNE          act75
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z3, Z10
@@ -2346,9 +2354,9 @@ act72:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act73:
+act75:
 	CMPB         198(AX), $0x02
-	JNE          act74
+	JNE          act76
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -2442,8 +2450,8 @@ act73:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act74:
-none71:
+act76:
+none73:
 	VUNPCKLPS     Z4, Z3, Z8
 	VUNPCKHPS     Z4, Z3, Z4
 	VUNPCKLPS     Z7, Z5, Z3
@@ -2508,10 +2516,10 @@ none71:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece70
-	JMP           both67
+	JG            piece72
+	JMP           both69
 
-half66:
+half68:
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z4
 	VPADDD        elementNumbers<>+0(SB), Z4, Z4
@@ -2534,15 +2542,15 @@ half66:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half75
+	JNE           half77
 	ADDQ          R8, R8
-	JMP           both76
+	JMP           both78
 
-half75:
-both76:
+half77:
+both78:
 	XORQ SI, SI
 
-piece77:
+piece79:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
@@ -2595,9 +2603,9 @@ piece77:
 	VBROADCASTSS 7044(SP)(R9*1), Z14
 	VFMADD213PS  Z13, Z14, Z12
 	CMPB         198(AX), $0x00
-	JEQ          none78
+	JEQ          none80
 	CMPB         198(AX), $0x01
-	JNE          act79
+	JNE          act81
 	VBROADCASTSS element00000000<>+0(SB), Z13
 	VMAXPS       Z4, Z13, Z4
 	VMAXPS       Z5, Z13, Z5
@@ -2608,9 +2616,9 @@ piece77:
 	VMAXPS       Z11, Z13, Z11
 	VMAXPS       Z12, Z13, Z12
 
-act79:
+act81:
 	CMPB         198(AX), $0x03
-	JNE          act80
+	JNE          act82
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z4, Z15
@@ -2638,9 +2646,9 @@ act79:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act80:
+act82:
 	CMPB         198(AX), $0x02
-	JNE          act81
+	JNE          act83
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2766,10 +2774,10 @@ act80:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act81:
-none78:
+act83:
+none80:
 	CMPB native+8(FP), $0x00
-	JEQ  ours82
+	JEQ  ours84
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z13
 	LONG $0x48577262
@@ -2786,9 +2794,9 @@ none78:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both83
+	JMP  both85
 
-ours82:
+ours84:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2839,7 +2847,7 @@ ours82:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both83:
+both85:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z5, Z3, Z5
@@ -2908,59 +2916,59 @@ both83:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece77
+	JG            piece79
 
-both67:
-written51:
+both69:
+written53:
 	ADDQ  $0x10, CX
 	CMPQ  CX, 72(AX)
-	JLT   sixteen7
+	JLT   sixteen9
 	MOVQ  16(SP), SI
 	MOVQ  SI, 24(SP)
 	LEAQ  3584(BX), BX
 	XORQ  SI, SI
 	LEAQ  -16(CX), CX
 	CMPQ  (AX), $0x00
-	JEQ   none84
+	JEQ   none86
 	TESTQ CX, CX
-	JS    none84
+	JS    none86
 	ADDQ  DX, DX
 	CMPB  16(AX), $0x00
-	JNE   half85
+	JNE   half87
 	ADDQ  DX, DX
-	JMP   both86
+	JMP   both88
 
-half85:
-both86:
+half87:
+both88:
 	CMPQ  DX, 8(AX)
-	JNE   none84
+	JNE   none86
 	IMULQ 8(AX), CX
 	ADDQ  (AX), CX
 	MOVQ  DX, SI
 	IMULQ 24(SP), SI
 
-none84:
-line87:
+none86:
+line89:
 	CMPQ      SI, $0x40
-	JLT       last88
+	JLT       last90
 	SUBQ      $0x40, SI
 	VMOVDQU64 (BX), Z0
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, CX
 	TESTQ     $0x0000003f, CX
-	JNZ       near89
+	JNZ       near91
 	CMPB      17(AX), $0x00
-	JEQ       near89
+	JEQ       near91
 	VMOVNTDQ  Z0, -64(CX)
-	JMP       moved90
+	JMP       moved92
 
-near89:
+near91:
 	VMOVDQU64 Z0, -64(CX)
 
-moved90:
-	JMP line87
+moved92:
+	JMP line89
 
-last88:
+last90:
 	VMOVDQU64 (BX), Z0
 	MOVQ      SI, AX
 	SHRQ      $0x01, AX
@@ -2980,19 +2988,19 @@ other2:
 	MOVL  144(AX), R10
 	MOVQ  168(AX), CX
 	TESTQ CX, CX
-	JZ    skip91
+	JZ    skip93
 	MOVQ  CX, R9
 
-skip91:
+skip93:
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip92
+	JEQ          skip94
 	CMPQ         R11, $0x00
-	JLE          last93
+	JLE          last95
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -3002,11 +3010,11 @@ skip91:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols95
+	JGT          cols97
 
-cols94:
+cols96:
 	CMPB       40(AX), $0x00
-	JNE        half96
+	JNE        half98
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3015,9 +3023,9 @@ cols94:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both97
+	JMP        both99
 
-half96:
+half98:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -3025,7 +3033,7 @@ half96:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both97:
+both99:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3033,77 +3041,77 @@ both97:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols94
+	JLE    cols96
 
-cols95:
+cols97:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols99
+	JGT  cols101
 
-cols98:
+cols100:
 	CMPB       40(AX), $0x00
-	JNE        half100
+	JNE        half102
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both101
+	JMP        both103
 
-half100:
+half102:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both101:
+both103:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols98
+	JLE    cols100
 
-cols99:
+cols101:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols103
+	JGT  cols105
 
-cols102:
+cols104:
 	CMPB       40(AX), $0x00
-	JNE        half104
+	JNE        half106
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both105
+	JMP        both107
 
-half104:
+half106:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both105:
+both107:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols102
+	JLE    cols104
 
-cols103:
+cols105:
 	CMPQ       CX, DX
-	JGE        row106
+	JGE        row108
 	CMPB       40(AX), $0x00
-	JNE        half107
+	JNE        half109
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both108
+	JMP        both110
 
-half107:
+half109:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both108:
+both110:
 	VADDPS Z9, Z5, Z5
 
-row106:
+row108:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3118,9 +3126,9 @@ row106:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last93:
+last95:
 	CMPQ         R11, $0x00
-	JLE          last109
+	JLE          last111
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -3131,11 +3139,11 @@ last93:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols111
+	JGT          cols113
 
-cols110:
+cols112:
 	CMPB       40(AX), $0x00
-	JNE        half112
+	JNE        half114
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3144,9 +3152,9 @@ cols110:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both113
+	JMP        both115
 
-half112:
+half114:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -3154,7 +3162,7 @@ half112:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both113:
+both115:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3166,28 +3174,28 @@ both113:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols110
+	JLE         cols112
 
-cols111:
+cols113:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols115
+	JGT  cols117
 
-cols114:
+cols116:
 	CMPB       40(AX), $0x00
-	JNE        half116
+	JNE        half118
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both117
+	JMP        both119
 
-half116:
+half118:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both117:
+both119:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3195,53 +3203,53 @@ both117:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols114
+	JLE         cols116
 
-cols115:
+cols117:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols119
+	JGT  cols121
 
-cols118:
+cols120:
 	CMPB       40(AX), $0x00
-	JNE        half120
+	JNE        half122
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both121
+	JMP        both123
 
-half120:
+half122:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both121:
+both123:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols118
+	JLE         cols120
 
-cols119:
+cols121:
 	CMPQ       CX, DX
-	JGE        row122
+	JGE        row124
 	CMPB       40(AX), $0x00
-	JNE        half123
+	JNE        half125
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both124
+	JMP        both126
 
-half123:
+half125:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both124:
+both126:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row122:
+row124:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3260,9 +3268,9 @@ row122:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last109:
+last111:
 	CMPQ         R11, $0x01
-	JLE          last125
+	JLE          last127
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -3274,11 +3282,11 @@ last109:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols127
+	JGT          cols129
 
-cols126:
+cols128:
 	CMPB       40(AX), $0x00
-	JNE        half128
+	JNE        half130
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	PREFETCHT0 3200(R11)(CX*4)
@@ -3287,9 +3295,9 @@ cols126:
 	VMOVUPS    64(R11)(CX*4), Z10
 	VMOVUPS    128(R11)(CX*4), Z11
 	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both129
+	JMP        both131
 
-half128:
+half130:
 	PREFETCHT0 3072(R11)(CX*2)
 	PREFETCHT0 3136(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
@@ -3297,7 +3305,7 @@ half128:
 	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
 
-both129:
+both131:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3305,77 +3313,77 @@ both129:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols126
+	JLE    cols128
 
-cols127:
+cols129:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols131
+	JGT  cols133
 
-cols130:
+cols132:
 	CMPB       40(AX), $0x00
-	JNE        half132
+	JNE        half134
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
 	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both133
+	JMP        both135
 
-half132:
+half134:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
 
-both133:
+both135:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R13
 	CMPQ   R13, DX
-	JLE    cols130
+	JLE    cols132
 
-cols131:
+cols133:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols135
+	JGT  cols137
 
-cols134:
+cols136:
 	CMPB       40(AX), $0x00
-	JNE        half136
+	JNE        half138
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
-	JMP        both137
+	JMP        both139
 
-half136:
+half138:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both137:
+both139:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols134
+	JLE    cols136
 
-cols135:
+cols137:
 	CMPQ       CX, DX
-	JGE        row138
+	JGE        row140
 	CMPB       40(AX), $0x00
-	JNE        half139
+	JNE        half141
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both140
+	JMP        both142
 
-half139:
+half141:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both140:
+both142:
 	VADDPS Z9, Z5, Z5
 
-row138:
+row140:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3390,15 +3398,15 @@ row138:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last125:
-skip92:
+last127:
+skip94:
 	MOVQ 72(AX), R11
 
-rows141:
+rows143:
 	CMPB         197(AX), $0x00
-	JEQ          skip142
+	JEQ          skip144
 	CMPQ         R11, $0x02
-	JLE          last143
+	JLE          last145
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -3412,11 +3420,11 @@ rows141:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols145
+	JGT          cols147
 
-cols144:
+cols146:
 	CMPB       40(AX), $0x00
-	JNE        half146
+	JNE        half148
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3425,9 +3433,9 @@ cols144:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both147
+	JMP        both149
 
-half146:
+half148:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -3435,7 +3443,7 @@ half146:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both147:
+both149:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3443,77 +3451,77 @@ both147:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols144
+	JLE    cols146
 
-cols145:
+cols147:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols149
+	JGT  cols151
 
-cols148:
+cols150:
 	CMPB       40(AX), $0x00
-	JNE        half150
+	JNE        half152
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both151
+	JMP        both153
 
-half150:
+half152:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both151:
+both153:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols148
+	JLE    cols150
 
-cols149:
+cols151:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols153
+	JGT  cols155
 
-cols152:
+cols154:
 	CMPB       40(AX), $0x00
-	JNE        half154
+	JNE        half156
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both155
+	JMP        both157
 
-half154:
+half156:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both155:
+both157:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols152
+	JLE    cols154
 
-cols153:
+cols155:
 	CMPQ       CX, DX
-	JGE        row156
+	JGE        row158
 	CMPB       40(AX), $0x00
-	JNE        half157
+	JNE        half159
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both158
+	JMP        both160
 
-half157:
+half159:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both158:
+both160:
 	VADDPS Z9, Z5, Z5
 
-row156:
+row158:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3528,9 +3536,9 @@ row156:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last143:
+last145:
 	CMPQ         R11, $0x01
-	JLE          last159
+	JLE          last161
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -3543,11 +3551,11 @@ last143:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols161
+	JGT          cols163
 
-cols160:
+cols162:
 	CMPB       40(AX), $0x00
-	JNE        half162
+	JNE        half164
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3556,9 +3564,9 @@ cols160:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both163
+	JMP        both165
 
-half162:
+half164:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -3566,7 +3574,7 @@ half162:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both163:
+both165:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3578,28 +3586,28 @@ both163:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols160
+	JLE         cols162
 
-cols161:
+cols163:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols165
+	JGT  cols167
 
-cols164:
+cols166:
 	CMPB       40(AX), $0x00
-	JNE        half166
+	JNE        half168
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both167
+	JMP        both169
 
-half166:
+half168:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both167:
+both169:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3607,53 +3615,53 @@ both167:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols164
+	JLE         cols166
 
-cols165:
+cols167:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols169
+	JGT  cols171
 
-cols168:
+cols170:
 	CMPB       40(AX), $0x00
-	JNE        half170
+	JNE        half172
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both171
+	JMP        both173
 
-half170:
+half172:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both171:
+both173:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols168
+	JLE         cols170
 
-cols169:
+cols171:
 	CMPQ       CX, DX
-	JGE        row172
+	JGE        row174
 	CMPB       40(AX), $0x00
-	JNE        half173
+	JNE        half175
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both174
+	JMP        both176
 
-half173:
+half175:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both174:
+both176:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row172:
+row174:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3672,19 +3680,19 @@ row172:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last159:
-skip142:
+last161:
+skip144:
 	CMPB  160(AX), $0x00
-	JEQ   skip175
+	JEQ   skip177
 	CMPQ  168(AX), $0x00
-	JNE   given176
+	JNE   given178
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id178
+	JZ    id180
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id178:
+id180:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -3708,21 +3716,21 @@ id178:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided177
+	JMP          decided179
 
-given176:
+given178:
 	ADDQ 176(AX), R9
 
-decided177:
-skip175:
+decided179:
+skip177:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols180
+	JGT  cols182
 
-cols179:
+cols181:
 	CMPB       40(AX), $0x00
-	JNE        half181
+	JNE        half183
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -3731,9 +3739,9 @@ cols179:
 	VMOVUPS    64(SI)(CX*4), Z6
 	VMOVUPS    128(SI)(CX*4), Z7
 	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both182
+	JMP        both184
 
-half181:
+half183:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
@@ -3741,9 +3749,9 @@ half181:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
 
-both182:
+both184:
 	CMPB         196(AX), $0x00
-	JEQ          skip183
+	JEQ          skip185
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -3751,10 +3759,10 @@ both182:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip184
+	JZ           skip186
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half185
+	JNE          half187
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -3763,9 +3771,9 @@ both182:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both186
+	JMP          both188
 
-half185:
+half187:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -3773,17 +3781,17 @@ half185:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both186:
+both188:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip184:
-skip183:
+skip186:
+skip185:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip187
+	JZ           skip189
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -3795,10 +3803,10 @@ skip183:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip187:
+skip189:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip188
+	JZ      skip190
 	VMOVUPS (R12)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -3808,13 +3816,13 @@ skip187:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip188:
+skip190:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip190
+	JZ          skip192
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip191
+	JZ          skip193
 	VMOVUPS     (R13)(CX*4), Z9
 	VMOVUPS     (R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -3827,9 +3835,9 @@ skip188:
 	VMOVUPS     192(R13)(CX*4), Z9
 	VMOVUPS     192(R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal189
+	JMP         normal191
 
-skip191:
+skip193:
 	VMOVUPS (R12)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -3839,10 +3847,10 @@ skip191:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip190:
+skip192:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip192
+	JZ      skip194
 	VMOVUPS (R12)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -3852,21 +3860,21 @@ skip190:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip192:
-normal189:
+skip194:
+normal191:
 	CMPB         198(AX), $0x00
-	JEQ          none193
+	JEQ          none195
 	CMPB         198(AX), $0x01
-	JNE          act194
+	JNE          act196
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act194:
+act196:
 	CMPB         198(AX), $0x03
-	JNE          act195
+	JNE          act197
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -3882,11 +3890,11 @@ act194:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act195:
+act197:
 	CMPB         198(AX), $0x02
-	JNE          act196
+	JNE          act198
 	CMPB         16(AX), $0x00
-	JNE          half197
+	JNE          half199
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -3967,9 +3975,9 @@ act195:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both198
+	JMP          both200
 
-half197:
+half199:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4024,13 +4032,13 @@ half197:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both198:
-act196:
-none193:
+both200:
+act198:
+none195:
 	CMPB         160(AX), $0x00
-	JEQ          skip199
+	JEQ          skip201
 	CMPQ         168(AX), $0x00
-	JNE          given200
+	JNE          given202
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4058,9 +4066,9 @@ none193:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
-	JMP          decided201
+	JMP          decided203
 
-given200:
+given202:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4075,30 +4083,30 @@ given200:
 	KMOVW        6(R12), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided201:
-skip199:
+decided203:
+skip201:
 	CMPB     16(AX), $0x00
-	JNE      half202
+	JNE      half204
 	CMPB     17(AX), $0x00
-	JEQ      near204
+	JEQ      near206
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed205
+	JMP      placed207
 
-near204:
+near206:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed205:
-	JMP both203
+placed207:
+	JMP both205
 
-half202:
+half204:
 	CMPB native+8(FP), $0x00
-	JEQ  ours206
+	JEQ  ours208
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4107,9 +4115,9 @@ half202:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both207
+	JMP  both209
 
-ours206:
+ours208:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4138,75 +4146,75 @@ ours206:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both207:
+both209:
 	CMPB     17(AX), $0x00
-	JEQ      near208
+	JEQ      near210
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed209
+	JMP      placed211
 
-near208:
+near210:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed209:
-both203:
+placed211:
+both205:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols179
+	JLE  cols181
 
-cols180:
+cols182:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols211
+	JGT  cols213
 
-cols210:
+cols212:
 	CMPB       40(AX), $0x00
-	JNE        half212
+	JNE        half214
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both213
+	JMP        both215
 
-half212:
+half214:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
 
-both213:
+both215:
 	CMPB         196(AX), $0x00
-	JEQ          skip214
+	JEQ          skip216
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip215
+	JZ           skip217
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half216
+	JNE          half218
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both217
+	JMP          both219
 
-half216:
+half218:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both217:
+both219:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip215:
-skip214:
+skip217:
+skip216:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip218
+	JZ           skip220
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4214,58 +4222,58 @@ skip214:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip218:
+skip220:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip219
+	JZ      skip221
 	VMOVUPS (R12)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip219:
+skip221:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip221
+	JZ          skip223
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip222
+	JZ          skip224
 	VMOVUPS     (R13)(CX*4), Z7
 	VMOVUPS     (R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R13)(CX*4), Z7
 	VMOVUPS     64(R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal220
+	JMP         normal222
 
-skip222:
+skip224:
 	VMOVUPS (R12)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip221:
+skip223:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip223
+	JZ      skip225
 	VMOVUPS (R12)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip223:
-normal220:
+skip225:
+normal222:
 	CMPB         198(AX), $0x00
-	JEQ          none224
+	JEQ          none226
 	CMPB         198(AX), $0x01
-	JNE          act225
+	JNE          act227
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act225:
+act227:
 	CMPB         198(AX), $0x03
-	JNE          act226
+	JNE          act228
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4275,11 +4283,11 @@ act225:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act226:
+act228:
 	CMPB         198(AX), $0x02
-	JNE          act227
+	JNE          act229
 	CMPB         16(AX), $0x00
-	JNE          half228
+	JNE          half230
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4326,9 +4334,9 @@ act226:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both229
+	JMP          both231
 
-half228:
+half230:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4361,13 +4369,13 @@ half228:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both229:
-act227:
-none224:
+both231:
+act229:
+none226:
 	CMPB         160(AX), $0x00
-	JEQ          skip230
+	JEQ          skip232
 	CMPQ         168(AX), $0x00
-	JNE          given231
+	JNE          given233
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4384,9 +4392,9 @@ none224:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
-	JMP          decided232
+	JMP          decided234
 
-given231:
+given233:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4397,33 +4405,33 @@ given231:
 	KMOVW        2(R12), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided232:
-skip230:
+decided234:
+skip232:
 	CMPB     16(AX), $0x00
-	JNE      half233
+	JNE      half235
 	CMPB     17(AX), $0x00
-	JEQ      near235
+	JEQ      near237
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed236
+	JMP      placed238
 
-near235:
+near237:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed236:
-	JMP both234
+placed238:
+	JMP both236
 
-half233:
+half235:
 	CMPB native+8(FP), $0x00
-	JEQ  ours237
+	JEQ  ours239
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both238
+	JMP  both240
 
-ours237:
+ours239:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4441,125 +4449,125 @@ ours237:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both238:
+both240:
 	CMPB     17(AX), $0x00
-	JEQ      near239
+	JEQ      near241
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed240
+	JMP      placed242
 
-near239:
+near241:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed240:
-both234:
+placed242:
+both236:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols210
+	JLE  cols212
 
-cols211:
+cols213:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols242
+	JGT  cols244
 
-cols241:
+cols243:
 	CMPB       40(AX), $0x00
-	JNE        half243
+	JNE        half245
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both244
+	JMP        both246
 
-half243:
+half245:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both244:
+both246:
 	CMPB         196(AX), $0x00
-	JEQ          skip245
+	JEQ          skip247
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip246
+	JZ           skip248
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half247
+	JNE          half249
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both248
+	JMP          both250
 
-half247:
+half249:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both248:
+both250:
 	VFMADD231PS Z6, Z7, Z5
 
-skip246:
-skip245:
+skip248:
+skip247:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip249
+	JZ           skip251
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip249:
+skip251:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip250
+	JZ      skip252
 	VMOVUPS (R12)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip250:
+skip252:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip252
+	JZ          skip254
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip253
+	JZ          skip255
 	VMOVUPS     (R13)(CX*4), Z6
 	VMOVUPS     (R12)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal251
+	JMP         normal253
 
-skip253:
+skip255:
 	VMOVUPS (R12)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip252:
+skip254:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip254
+	JZ      skip256
 	VMOVUPS (R12)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip254:
-normal251:
+skip256:
+normal253:
 	CMPB         198(AX), $0x00
-	JEQ          none255
+	JEQ          none257
 	CMPB         198(AX), $0x01
-	JNE          act256
+	JNE          act258
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act256:
+act258:
 	CMPB         198(AX), $0x03
-	JNE          act257
+	JNE          act259
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act257:
+act259:
 	CMPB         198(AX), $0x02
-	JNE          act258
+	JNE          act260
 	CMPB         16(AX), $0x00
-	JNE          half259
+	JNE          half261
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4589,9 +4597,9 @@ act257:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both260
+	JMP          both262
 
-half259:
+half261:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4613,13 +4621,13 @@ half259:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both260:
-act258:
-none255:
+both262:
+act260:
+none257:
 	CMPB         160(AX), $0x00
-	JEQ          skip261
+	JEQ          skip263
 	CMPQ         168(AX), $0x00
-	JNE          given262
+	JNE          given264
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4634,9 +4642,9 @@ none255:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided263
+	JMP          decided265
 
-given262:
+given264:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4645,31 +4653,31 @@ given262:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided263:
-skip261:
+decided265:
+skip263:
 	CMPB     16(AX), $0x00
-	JNE      half264
+	JNE      half266
 	CMPB     17(AX), $0x00
-	JEQ      near266
+	JEQ      near268
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed267
+	JMP      placed269
 
-near266:
+near268:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed267:
-	JMP both265
+placed269:
+	JMP both267
 
-half264:
+half266:
 	CMPB native+8(FP), $0x00
-	JEQ  ours268
+	JEQ  ours270
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both269
+	JMP  both271
 
-ours268:
+ours270:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4682,115 +4690,115 @@ ours268:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both269:
+both271:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both265:
+both267:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols241
+	JLE  cols243
 
-cols242:
+cols244:
 	CMPQ       CX, DX
-	JGE        row270
+	JGE        row272
 	CMPB       40(AX), $0x00
-	JNE        half271
+	JNE        half273
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both272
+	JMP        both274
 
-half271:
+half273:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both272:
+both274:
 	CMPB         196(AX), $0x00
-	JEQ          skip273
+	JEQ          skip275
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip274
+	JZ           skip276
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half275
+	JNE          half277
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both276
+	JMP          both278
 
-half275:
+half277:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both276:
+both278:
 	VFMADD231PS Z6, Z7, Z5
 
-skip274:
-skip273:
+skip276:
+skip275:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip277
+	JZ           skip279
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip277:
+skip279:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip278
+	JZ        skip280
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip278:
+skip280:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip280
+	JZ          skip282
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip281
+	JZ          skip283
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal279
+	JMP         normal281
 
-skip281:
+skip283:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip280:
+skip282:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip282
+	JZ        skip284
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip282:
-normal279:
+skip284:
+normal281:
 	CMPB         198(AX), $0x00
-	JEQ          none283
+	JEQ          none285
 	CMPB         198(AX), $0x01
-	JNE          act284
+	JNE          act286
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act284:
+act286:
 	CMPB         198(AX), $0x03
-	JNE          act285
+	JNE          act287
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act285:
+act287:
 	CMPB         198(AX), $0x02
-	JNE          act286
+	JNE          act288
 	CMPB         16(AX), $0x00
-	JNE          half287
+	JNE          half289
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4820,9 +4828,9 @@ act285:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both288
+	JMP          both290
 
-half287:
+half289:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4844,13 +4852,13 @@ half287:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both288:
-act286:
-none283:
+both290:
+act288:
+none285:
 	CMPB         160(AX), $0x00
-	JEQ          skip289
+	JEQ          skip291
 	CMPQ         168(AX), $0x00
-	JNE          given290
+	JNE          given292
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4865,9 +4873,9 @@ none283:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided291
+	JMP          decided293
 
-given290:
+given292:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4876,23 +4884,23 @@ given290:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided291:
-skip289:
+decided293:
+skip291:
 	CMPB    16(AX), $0x00
-	JNE     half292
+	JNE     half294
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both293
+	JMP     both295
 
-half292:
+half294:
 	CMPB native+8(FP), $0x00
-	JEQ  ours294
+	JEQ  ours296
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both295
+	JMP  both297
 
-ours294:
+ours296:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4905,17 +4913,17 @@ ours294:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both295:
+both297:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both293:
-row270:
+both295:
+row272:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows141
+	JNZ  rows143
 
 done1:
 	SFENCE
@@ -5021,24 +5029,24 @@ TEXT ·actGradAVX512(SB), $16-9
 	MOVL      112(AX), R9
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip296
+	JZ        skip298
 	MOVQ      CX, R8
 
-skip296:
+skip298:
 	MOVQ 72(AX), R10
 
-rows297:
+rows299:
 	CMPB  128(AX), $0x00
-	JEQ   skip298
+	JEQ   skip300
 	CMPQ  136(AX), $0x00
-	JNE   given299
+	JNE   given301
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id301
+	JZ    id303
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id301:
+id303:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -5062,21 +5070,21 @@ id301:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided300
+	JMP          decided302
 
-given299:
+given301:
 	ADDQ 144(AX), R8
 
-decided300:
-skip298:
+decided302:
+skip300:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols303
+	JGT  cols305
 
-cols302:
+cols304:
 	CMPB       40(AX), $0x00
-	JNE        half304
+	JNE        half306
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5085,9 +5093,9 @@ cols302:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both305
+	JMP        both307
 
-half304:
+half306:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5095,11 +5103,11 @@ half304:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both305:
+both307:
 	CMPB       152(AX), $0x00
-	JEQ        skip306
+	JEQ        skip308
 	CMPB       64(AX), $0x00
-	JNE        half307
+	JNE        half309
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5108,9 +5116,9 @@ both305:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both308
+	JMP        both310
 
-half307:
+half309:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5118,10 +5126,10 @@ half307:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both308:
+both310:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act309
+	JNE          act311
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5131,9 +5139,9 @@ both308:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act309:
+act311:
 	CMPB         152(AX), $0x03
-	JNE          act310
+	JNE          act312
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5148,16 +5156,16 @@ act309:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act310:
+act312:
 	CMPB         152(AX), $0x02
-	JNE          act311
+	JNE          act313
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip312
+	JEQ          skip314
 	VBROADCASTSS 124(AX), Z13
 
-skip312:
+skip314:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5171,22 +5179,22 @@ skip312:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act311:
-skip306:
+act313:
+skip308:
 	CMPB         128(AX), $0x00
-	JEQ          skip313
+	JEQ          skip315
 	CMPB         152(AX), $0x01
-	JNE          draws314
+	JNE          draws316
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn315
+	JMP          drawn317
 
-draws314:
+draws316:
 	CMPQ         136(AX), $0x00
-	JNE          given316
+	JNE          given318
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5214,9 +5222,9 @@ draws314:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
-	JMP          decided317
+	JMP          decided319
 
-given316:
+given318:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5231,31 +5239,31 @@ given316:
 	KMOVW        6(R11), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided317:
-drawn315:
-skip313:
+decided319:
+drawn317:
+skip315:
 	CMPB     16(AX), $0x00
-	JNE      half318
+	JNE      half320
 	CMPB     17(AX), $0x00
-	JEQ      near320
+	JEQ      near322
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed321
+	JMP      placed323
 
-near320:
+near322:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed321:
-	JMP both319
+placed323:
+	JMP both321
 
-half318:
+half320:
 	CMPB native+8(FP), $0x00
-	JEQ  ours322
+	JEQ  ours324
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5264,9 +5272,9 @@ half318:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both323
+	JMP  both325
 
-ours322:
+ours324:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5295,22 +5303,22 @@ ours322:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both323:
+both325:
 	CMPB     17(AX), $0x00
-	JEQ      near324
+	JEQ      near326
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed325
+	JMP      placed327
 
-near324:
+near326:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed325:
-both319:
+placed327:
+both321:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip326
+	JZ      skip328
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -5320,59 +5328,59 @@ both319:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip326:
+skip328:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols302
+	JLE  cols304
 
-cols303:
+cols305:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols328
+	JGT  cols330
 
-cols327:
+cols329:
 	CMPB       40(AX), $0x00
-	JNE        half329
+	JNE        half331
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both330
+	JMP        both332
 
-half329:
+half331:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both330:
+both332:
 	CMPB       152(AX), $0x00
-	JEQ        skip331
+	JEQ        skip333
 	CMPB       64(AX), $0x00
-	JNE        half332
+	JNE        half334
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both333
+	JMP        both335
 
-half332:
+half334:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both333:
+both335:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act334
+	JNE          act336
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act334:
+act336:
 	CMPB         152(AX), $0x03
-	JNE          act335
+	JNE          act337
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5381,16 +5389,16 @@ act334:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act335:
+act337:
 	CMPB         152(AX), $0x02
-	JNE          act336
+	JNE          act338
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip337
+	JEQ          skip339
 	VBROADCASTSS 124(AX), Z9
 
-skip337:
+skip339:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5398,20 +5406,20 @@ skip337:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act336:
-skip331:
+act338:
+skip333:
 	CMPB         128(AX), $0x00
-	JEQ          skip338
+	JEQ          skip340
 	CMPB         152(AX), $0x01
-	JNE          draws339
+	JNE          draws341
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn340
+	JMP          drawn342
 
-draws339:
+draws341:
 	CMPQ         136(AX), $0x00
-	JNE          given341
+	JNE          given343
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5428,9 +5436,9 @@ draws339:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided342
+	JMP          decided344
 
-given341:
+given343:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5441,34 +5449,34 @@ given341:
 	KMOVW        2(R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided342:
-drawn340:
-skip338:
+decided344:
+drawn342:
+skip340:
 	CMPB     16(AX), $0x00
-	JNE      half343
+	JNE      half345
 	CMPB     17(AX), $0x00
-	JEQ      near345
+	JEQ      near347
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed346
+	JMP      placed348
 
-near345:
+near347:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed346:
-	JMP both344
+placed348:
+	JMP both346
 
-half343:
+half345:
 	CMPB native+8(FP), $0x00
-	JEQ  ours347
+	JEQ  ours349
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both348
+	JMP  both350
 
-ours347:
+ours349:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5486,104 +5494,104 @@ ours347:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both348:
+both350:
 	CMPB     17(AX), $0x00
-	JEQ      near349
+	JEQ      near351
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed350
+	JMP      placed352
 
-near349:
+near351:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed350:
-both344:
+placed352:
+both346:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip351
+	JZ      skip353
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip351:
+skip353:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols327
+	JLE  cols329
 
-cols328:
+cols330:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols353
+	JGT  cols355
 
-cols352:
+cols354:
 	CMPB       40(AX), $0x00
-	JNE        half354
+	JNE        half356
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both355
+	JMP        both357
 
-half354:
+half356:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both355:
+both357:
 	CMPB       152(AX), $0x00
-	JEQ        skip356
+	JEQ        skip358
 	CMPB       64(AX), $0x00
-	JNE        half357
+	JNE        half359
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both358
+	JMP        both360
 
-half357:
+half359:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both358:
+both360:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act359
+	JNE          act361
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act359:
+act361:
 	CMPB         152(AX), $0x03
-	JNE          act360
+	JNE          act362
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act360:
+act362:
 	CMPB         152(AX), $0x02
-	JNE          act361
+	JNE          act363
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip362
+	JEQ          skip364
 	VBROADCASTSS 124(AX), Z7
 
-skip362:
+skip364:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act361:
-skip356:
+act363:
+skip358:
 	CMPB         128(AX), $0x00
-	JEQ          skip363
+	JEQ          skip365
 	CMPB         152(AX), $0x01
-	JNE          draws364
+	JNE          draws366
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn365
+	JMP          drawn367
 
-draws364:
+draws366:
 	CMPQ         136(AX), $0x00
-	JNE          given366
+	JNE          given368
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5598,9 +5606,9 @@ draws364:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided367
+	JMP          decided369
 
-given366:
+given368:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5609,32 +5617,32 @@ given366:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided367:
-drawn365:
-skip363:
+decided369:
+drawn367:
+skip365:
 	CMPB     16(AX), $0x00
-	JNE      half368
+	JNE      half370
 	CMPB     17(AX), $0x00
-	JEQ      near370
+	JEQ      near372
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed371
+	JMP      placed373
 
-near370:
+near372:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed371:
-	JMP both369
+placed373:
+	JMP both371
 
-half368:
+half370:
 	CMPB native+8(FP), $0x00
-	JEQ  ours372
+	JEQ  ours374
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both373
+	JMP  both375
 
-ours372:
+ours374:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5647,92 +5655,92 @@ ours372:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both373:
+both375:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both369:
+both371:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip374
+	JZ      skip376
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip374:
+skip376:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols352
+	JLE  cols354
 
-cols353:
+cols355:
 	CMPQ       CX, DX
-	JGE        row375
+	JGE        row377
 	CMPB       40(AX), $0x00
-	JNE        half376
+	JNE        half378
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both377
+	JMP        both379
 
-half376:
+half378:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both377:
+both379:
 	CMPB       152(AX), $0x00
-	JEQ        skip378
+	JEQ        skip380
 	CMPB       64(AX), $0x00
-	JNE        half379
+	JNE        half381
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both380
+	JMP        both382
 
-half379:
+half381:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both380:
+both382:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act381
+	JNE          act383
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act381:
+act383:
 	CMPB         152(AX), $0x03
-	JNE          act382
+	JNE          act384
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act382:
+act384:
 	CMPB         152(AX), $0x02
-	JNE          act383
+	JNE          act385
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip384
+	JEQ          skip386
 	VBROADCASTSS 124(AX), Z7
 
-skip384:
+skip386:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act383:
-skip378:
+act385:
+skip380:
 	CMPB         128(AX), $0x00
-	JEQ          skip385
+	JEQ          skip387
 	CMPB         152(AX), $0x01
-	JNE          draws386
+	JNE          draws388
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn387
+	JMP          drawn389
 
-draws386:
+draws388:
 	CMPQ         136(AX), $0x00
-	JNE          given388
+	JNE          given390
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5747,9 +5755,9 @@ draws386:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided389
+	JMP          decided391
 
-given388:
+given390:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5758,24 +5766,24 @@ given388:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided389:
-drawn387:
-skip385:
+decided391:
+drawn389:
+skip387:
 	CMPB    16(AX), $0x00
-	JNE     half390
+	JNE     half392
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both391
+	JMP     both393
 
-half390:
+half392:
 	CMPB native+8(FP), $0x00
-	JEQ  ours392
+	JEQ  ours394
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both393
+	JMP  both395
 
-ours392:
+ours394:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5788,23 +5796,23 @@ ours392:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both393:
+both395:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both391:
+both393:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip394
+	JZ      skip396
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip394:
-row375:
+skip396:
+row377:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows297
+	JNZ  rows299
 	SFENCE
 	VZEROUPPER
 	RET
@@ -5832,41 +5840,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows395:
+rows397:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols397
+	JGT  cols399
 
-cols396:
+cols398:
 	CMPB       40(AX), $0x00
-	JNE        half398
+	JNE        half400
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both399
+	JMP        both401
 
-half398:
+half400:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both399:
+both401:
 	CMPB       64(AX), $0x00
-	JNE        half400
+	JNE        half402
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both401
+	JMP        both403
 
-half400:
+half402:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both401:
+both403:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -5882,30 +5890,30 @@ both401:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half402
+	JNE          half404
 	CMPB         17(AX), $0x00
-	JEQ          near404
+	JEQ          near406
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed405
+	JMP          placed407
 
-near404:
+near406:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed405:
-	JMP both403
+placed407:
+	JMP both405
 
-half402:
+half404:
 	CMPB native+8(FP), $0x00
-	JEQ  ours406
+	JEQ  ours408
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both407
+	JMP  both409
 
-ours406:
+ours408:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -5923,52 +5931,52 @@ ours406:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both407:
+both409:
 	CMPB     17(AX), $0x00
-	JEQ      near408
+	JEQ      near410
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed409
+	JMP      placed411
 
-near408:
+near410:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed409:
-both403:
+placed411:
+both405:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols396
+	JLE  cols398
 
-cols397:
+cols399:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols411
+	JGT  cols413
 
-cols410:
+cols412:
 	CMPB       40(AX), $0x00
-	JNE        half412
+	JNE        half414
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both413
+	JMP        both415
 
-half412:
+half414:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both413:
+both415:
 	CMPB       64(AX), $0x00
-	JNE        half414
+	JNE        half416
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both415
+	JMP        both417
 
-half414:
+half416:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both415:
+both417:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -5977,28 +5985,28 @@ both415:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half416
+	JNE          half418
 	CMPB         17(AX), $0x00
-	JEQ          near418
+	JEQ          near420
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed419
+	JMP          placed421
 
-near418:
+near420:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed419:
-	JMP both417
+placed421:
+	JMP both419
 
-half416:
+half418:
 	CMPB native+8(FP), $0x00
-	JEQ  ours420
+	JEQ  ours422
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both421
+	JMP  both423
 
-ours420:
+ours422:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6011,42 +6019,42 @@ ours420:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both421:
+both423:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both417:
+both419:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols410
+	JLE  cols412
 
-cols411:
+cols413:
 	CMPQ       CX, DX
-	JGE        row422
+	JGE        row424
 	CMPB       40(AX), $0x00
-	JNE        half423
+	JNE        half425
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both424
+	JMP        both426
 
-half423:
+half425:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both424:
+both426:
 	CMPB       64(AX), $0x00
-	JNE        half425
+	JNE        half427
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both426
+	JMP        both428
 
-half425:
+half427:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both426:
+both428:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6055,20 +6063,20 @@ both426:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half427
+	JNE          half429
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both428
+	JMP          both430
 
-half427:
+half429:
 	CMPB native+8(FP), $0x00
-	JEQ  ours429
+	JEQ  ours431
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both430
+	JMP  both432
 
-ours429:
+ours431:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6081,16 +6089,16 @@ ours429:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both430:
+both432:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both428:
-row422:
+both430:
+row424:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows395
+	JNZ  rows397
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6110,7 +6118,7 @@ TEXT ·layerGradAVX512(SB), $18536-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x10
-	JGT          longer432
+	JGT          longer434
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6124,12 +6132,12 @@ TEXT ·layerGradAVX512(SB), $18536-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far433:
+far435:
 	INCQ         DI
 	ADDQ         DX, SI
 	ADDQ         DX, SI
 	CMPQ         SI, $0x00000c00
-	JLT          far433
+	JLT          far435
 	MOVQ         DI, 32(SP)
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
@@ -6137,7 +6145,7 @@ far433:
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip434
+	JZ           skip436
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6153,7 +6161,7 @@ far433:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip434:
+skip436:
 	VMOVUPS      Z2, 17768(SP)
 	VMOVUPS      Z3, 17832(SP)
 	VMOVUPS      Z4, 17896(SP)
@@ -6272,7 +6280,7 @@ skip434:
 	VMOVUPS      Z2, 17536(BX)
 	VMOVUPS      Z2, 17600(BX)
 
-sixteen435:
+sixteen437:
 	MOVQ         16(SP), SI
 	MOVQ         SI, 24(SP)
 	MOVQ         72(AX), SI
@@ -6290,12 +6298,12 @@ sixteen435:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half439
+	JNE          half441
 	ADDQ         R9, R9
-	JMP          both440
+	JMP          both442
 
-half439:
-both440:
+half441:
+both442:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6308,7 +6316,7 @@ both440:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have436
+	JLE           have438
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
@@ -6331,19 +6339,19 @@ both440:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half441
+	JNE           half443
 	ADDQ          R8, R8
-	JMP           both442
+	JMP           both444
 
-half441:
-both442:
+half443:
+both444:
 	XORQ SI, SI
 	CMPB 40(AX), $0x00
-	JNE  half443
+	JNE  half445
 
-piece445:
+piece447:
 	CMPQ            R8, $0x10
-	JLT             short446
+	JLT             short448
 	MOVQ            18024(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z3
 	MOVQ            18032(SP), R9
@@ -6391,11 +6399,11 @@ piece445:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R8
-	JMP             piece445
+	JMP             piece447
 
-short446:
+short448:
 	TESTQ        R8, R8
-	JZ           pieces447
+	JZ           pieces449
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -6465,13 +6473,13 @@ short446:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces447:
-	JMP both444
+pieces449:
+	JMP both446
 
-half443:
-piece448:
+half445:
+piece450:
 	CMPQ            R8, $0x10
-	JLT             short449
+	JLT             short451
 	MOVQ            18024(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z3
 	MOVQ            18032(SP), R9
@@ -6531,11 +6539,11 @@ piece448:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R8
-	JMP             piece448
+	JMP             piece450
 
-short449:
+short451:
 	TESTQ        R8, R8
-	JZ           pieces450
+	JZ           pieces452
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -6617,11 +6625,11 @@ short449:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces450:
-both444:
-	JMP read438
+pieces452:
+both446:
+	JMP read440
 
-have436:
+have438:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6630,16 +6638,16 @@ have436:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half451
-	ADDQ R13, R13
-	JMP  both452
-
-half451:
-both452:
-	CMPB 40(AX), $0x00
 	JNE  half453
+	ADDQ R13, R13
+	JMP  both454
 
-piece455:
+half453:
+both454:
+	CMPB 40(AX), $0x00
+	JNE  half455
+
+piece457:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6674,11 +6682,11 @@ piece455:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece455
-	JMP             both454
+	JG              piece457
+	JMP             both456
 
-half453:
-piece456:
+half455:
+piece458:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6725,10 +6733,10 @@ piece456:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece456
+	JG              piece458
 
-both454:
-read438:
+both456:
+read440:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -6749,12 +6757,12 @@ read438:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half460
+	JNE          half462
 	ADDQ         R10, R10
-	JMP          both461
+	JMP          both463
 
-half460:
-both461:
+half462:
+both463:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -6767,7 +6775,7 @@ both461:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have457
+	JLE           have459
 	LEAQ          (CX), DI
 	VPBROADCASTD  DI, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
@@ -6790,19 +6798,19 @@ both461:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          64(AX), $0x00
-	JNE           half462
+	JNE           half464
 	ADDQ          R9, R9
-	JMP           both463
+	JMP           both465
 
-half462:
-both463:
+half464:
+both465:
 	XORQ DI, DI
 	CMPB 64(AX), $0x00
-	JNE  half464
+	JNE  half466
 
-piece466:
+piece468:
 	CMPQ            R9, $0x10
-	JLT             short467
+	JLT             short469
 	MOVQ            18152(SP), R10
 	VBROADCASTF32X4 (R10)(DI*1), Z3
 	MOVQ            18160(SP), R10
@@ -6850,11 +6858,11 @@ piece466:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
 	SUBQ            $0x10, R9
-	JMP             piece466
+	JMP             piece468
 
-short467:
+short469:
 	TESTQ        R9, R9
-	JZ           pieces468
+	JZ           pieces470
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
 	BZHIQ        R9, R10, R10
@@ -6924,13 +6932,13 @@ short467:
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
 
-pieces468:
-	JMP both465
+pieces470:
+	JMP both467
 
-half464:
-piece469:
+half466:
+piece471:
 	CMPQ            R9, $0x10
-	JLT             short470
+	JLT             short472
 	MOVQ            18152(SP), R10
 	VBROADCASTF32X4 (R10)(DI*1), Z3
 	MOVQ            18160(SP), R10
@@ -6990,11 +6998,11 @@ piece469:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
 	SUBQ            $0x10, R9
-	JMP             piece469
+	JMP             piece471
 
-short470:
+short472:
 	TESTQ        R9, R9
-	JZ           pieces471
+	JZ           pieces473
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
 	BZHIQ        R9, R10, R10
@@ -7076,11 +7084,11 @@ short470:
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
 
-pieces471:
-both465:
-	JMP read459
+pieces473:
+both467:
+	JMP read461
 
-have457:
+have459:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7089,16 +7097,16 @@ have457:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half472
-	ADDQ R14, R14
-	JMP  both473
-
-half472:
-both473:
-	CMPB 64(AX), $0x00
 	JNE  half474
+	ADDQ R14, R14
+	JMP  both475
 
-piece476:
+half474:
+both475:
+	CMPB 64(AX), $0x00
+	JNE  half476
+
+piece478:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7133,11 +7141,11 @@ piece476:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece476
-	JMP             both475
+	JG              piece478
+	JMP             both477
 
-half474:
-piece477:
+half476:
+piece479:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7184,10 +7192,10 @@ piece477:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece477
+	JG              piece479
 
-both475:
-read459:
+both477:
+read461:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7249,44 +7257,44 @@ read459:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         17(AX), $0x00
-	JEQ          near478
+	JEQ          near480
 	MOVQ         BX, SI
 
-near478:
+near480:
 	XORQ  R9, R9
 	LEAQ  -16(CX), R8
 	CMPQ  (AX), $0x00
-	JEQ   none479
+	JEQ   none481
 	TESTQ R8, R8
-	JS    none479
+	JS    none481
 	MOVQ  DX, R12
 	ADDQ  R12, R12
 	CMPB  16(AX), $0x00
-	JNE   half480
+	JNE   half482
 	ADDQ  R12, R12
-	JMP   both481
+	JMP   both483
 
-half480:
-both481:
+half482:
+both483:
 	CMPQ  R12, 8(AX)
-	JNE   none479
+	JNE   none481
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	MOVQ  R12, R9
 	IMULQ 24(SP), R9
 
-none479:
+none481:
 	MOVQ  16(SP), R12
 	MOVQ  $0x0000ffff, R13
 	BZHIQ R12, R13, R13
 	KMOVW R13, K1
 	CMPB  40(AX), $0x00
-	JNE   half482
+	JNE   half484
 	MOVQ  DX, R13
 	XORQ  R12, R12
 	SHLQ  $0x06, R13
 
-four484:
+four486:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 128(R10)
@@ -7303,7 +7311,7 @@ four484:
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 	CMPQ       R9, $0x00000100
-	JLT        none485
+	JLT        none487
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z8
 	VMOVDQU64  64(DI), Z9
@@ -7312,23 +7320,23 @@ four484:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near486
+	JNZ        near488
 	CMPB       17(AX), $0x00
-	JEQ        near486
+	JEQ        near488
 	VMOVNTDQ   Z8, -256(R8)
 	VMOVNTDQ   Z9, -192(R8)
 	VMOVNTDQ   Z10, -128(R8)
 	VMOVNTDQ   Z11, -64(R8)
-	JMP        moved487
+	JMP        moved489
 
-near486:
+near488:
 	VMOVDQU64 Z8, -256(R8)
 	VMOVDQU64 Z9, -192(R8)
 	VMOVDQU64 Z10, -128(R8)
 	VMOVDQU64 Z11, -64(R8)
 
-moved487:
-none485:
+moved489:
+none487:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7381,15 +7389,15 @@ none485:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four484
-	JMP         both483
+	JLT         four486
+	JMP         both485
 
-half482:
+half484:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four488:
+four490:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
@@ -7400,26 +7408,26 @@ four488:
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 	CMPQ       R9, $0x00000080
-	JLT        none489
+	JLT        none491
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z8
 	VMOVDQU64  64(DI), Z9
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near490
+	JNZ        near492
 	CMPB       17(AX), $0x00
-	JEQ        near490
+	JEQ        near492
 	VMOVNTDQ   Z8, -128(R8)
 	VMOVNTDQ   Z9, -64(R8)
-	JMP        moved491
+	JMP        moved493
 
-near490:
+near492:
 	VMOVDQU64 Z8, -128(R8)
 	VMOVDQU64 Z9, -64(R8)
 
-moved491:
-none489:
+moved493:
+none491:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7472,30 +7480,30 @@ none489:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four488
+	JLT         four490
 
-both483:
-line492:
+both485:
+line494:
 	CMPQ      R9, $0x40
-	JLT       last493
+	JLT       last495
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z8
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near494
+	JNZ       near496
 	CMPB      17(AX), $0x00
-	JEQ       near494
+	JEQ       near496
 	VMOVNTDQ  Z8, -64(R8)
-	JMP       moved495
+	JMP       moved497
 
-near494:
+near496:
 	VMOVDQU64 Z8, -64(R8)
 
-moved495:
-	JMP line492
+moved497:
+	JMP line494
 
-last493:
+last495:
 	VMOVDQU64   (DI), Z8
 	MOVQ        R9, SI
 	SHRQ        $0x01, SI
@@ -7514,12 +7522,12 @@ last493:
 	MOVQ        DX, SI
 	ADDQ        SI, SI
 	CMPB        16(AX), $0x00
-	JNE         half496
+	JNE         half498
 	ADDQ        SI, SI
-	JMP         both497
+	JMP         both499
 
-half496:
-both497:
+half498:
+both499:
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -7532,14 +7540,14 @@ both497:
 	ADDQ      DI, R11
 	ADDQ      DI, R12
 	CMPQ      SI, 8(AX)
-	JNE       apart498
+	JNE       apart500
 	VMOVDQU16 elementPaired<>+0(SB), Z2
 	CMPB      16(AX), $0x00
-	JNE       half500
+	JNE       half502
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece502:
+piece504:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7589,14 +7597,14 @@ piece502:
 	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece502
-	JMP           both501
+	JNE           piece504
+	JMP           both503
 
-half500:
+half502:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece503:
+piece505:
 	SUBQ        $0x00000200, DI
 	ADDQ        $-16, R8
 	ADDQ        $-16, R10
@@ -7638,7 +7646,7 @@ piece503:
 	VMULPS.BCST 17796(SP)(R13*1), Z4, Z13
 	VFMSUB132PS 448(DI), Z14, Z13
 	CMPB        native+8(FP), $0x00
-	JEQ         ours504
+	JEQ         ours506
 
 	// VCVTNE2PS2BF16 Z5, Z7, Z14
 	LONG $0x48477262
@@ -7655,9 +7663,9 @@ piece503:
 	// VCVTNE2PS2BF16 Z12, Z13, Z8
 	LONG $0x48175262
 	WORD $0xc472
-	JMP  both505
+	JMP  both507
 
-ours504:
+ours506:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -7708,7 +7716,7 @@ ours504:
 	VPORD        Z18, Z13, K1, Z9
 	VPERMT2W     Z9, Z19, Z8
 
-both505:
+both507:
 	VPERMW        Z14, Z2, Z14
 	VPERMW        Z5, Z2, Z5
 	VPERMW        Z7, Z2, Z7
@@ -7738,15 +7746,15 @@ both505:
 	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece503
+	JNE           piece505
 
-both501:
-	JMP written499
+both503:
+	JMP written501
 
-apart498:
+apart500:
 	VMOVDQU16     elementPaired<>+0(SB), Z2
 	CMPB          16(AX), $0x00
-	JNE           half506
+	JNE           half508
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z2
 	VPADDD        elementNumbers<>+0(SB), Z2, Z2
@@ -7769,15 +7777,15 @@ apart498:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half508
+	JNE           half510
 	ADDQ          R8, R8
-	JMP           both509
+	JMP           both511
 
-half508:
-both509:
+half510:
+both511:
 	XORQ SI, SI
 
-piece510:
+piece512:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
@@ -7861,10 +7869,10 @@ piece510:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece510
-	JMP           both507
+	JG            piece512
+	JMP           both509
 
-half506:
+half508:
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -7887,15 +7895,15 @@ half506:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half511
+	JNE           half513
 	ADDQ          R8, R8
-	JMP           both512
+	JMP           both514
 
-half511:
-both512:
+half513:
+both514:
 	XORQ SI, SI
 
-piece513:
+piece515:
 	MOVQ        DI, R9
 	SUBQ        BX, R9
 	SHRQ        $0x04, R9
@@ -7932,7 +7940,7 @@ piece513:
 	VMULPS.BCST 17796(SP)(R9*1), Z4, Z13
 	VFMSUB132PS 448(DI), Z14, Z13
 	CMPB        native+8(FP), $0x00
-	JEQ         ours514
+	JEQ         ours516
 
 	// VCVTNE2PS2BF16 Z5, Z7, Z14
 	LONG $0x48477262
@@ -7949,9 +7957,9 @@ piece513:
 	// VCVTNE2PS2BF16 Z12, Z13, Z8
 	LONG $0x48175262
 	WORD $0xc472
-	JMP  both515
+	JMP  both517
 
-ours514:
+ours516:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -8002,7 +8010,7 @@ ours514:
 	VPORD        Z18, Z13, K1, Z9
 	VPERMT2W     Z9, Z19, Z8
 
-both515:
+both517:
 	VPERMW        Z14, Z2, Z14
 	VPERMW        Z5, Z2, Z5
 	VPERMW        Z7, Z2, Z7
@@ -8071,60 +8079,60 @@ both515:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece513
+	JG            piece515
 
-both507:
-written499:
+both509:
+written501:
 	ADDQ  $0x10, CX
 	CMPQ  CX, 72(AX)
-	JLT   sixteen435
+	JLT   sixteen437
 	MOVQ  16(SP), SI
 	MOVQ  SI, 24(SP)
 	LEAQ  3584(BX), SI
 	XORQ  DI, DI
 	LEAQ  -16(CX), CX
 	CMPQ  (AX), $0x00
-	JEQ   none516
+	JEQ   none518
 	TESTQ CX, CX
-	JS    none516
+	JS    none518
 	MOVQ  DX, R8
 	ADDQ  R8, R8
 	CMPB  16(AX), $0x00
-	JNE   half517
+	JNE   half519
 	ADDQ  R8, R8
-	JMP   both518
+	JMP   both520
 
-half517:
-both518:
+half519:
+both520:
 	CMPQ  R8, 8(AX)
-	JNE   none516
+	JNE   none518
 	IMULQ 8(AX), CX
 	ADDQ  (AX), CX
 	MOVQ  R8, DI
 	IMULQ 24(SP), DI
 
-none516:
-line519:
+none518:
+line521:
 	CMPQ      DI, $0x40
-	JLT       last520
+	JLT       last522
 	SUBQ      $0x40, DI
 	VMOVDQU64 (SI), Z0
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000040, CX
 	TESTQ     $0x0000003f, CX
-	JNZ       near521
+	JNZ       near523
 	CMPB      17(AX), $0x00
-	JEQ       near521
+	JEQ       near523
 	VMOVNTDQ  Z0, -64(CX)
-	JMP       moved522
+	JMP       moved524
 
-near521:
+near523:
 	VMOVDQU64 Z0, -64(CX)
 
-moved522:
-	JMP line519
+moved524:
+	JMP line521
 
-last520:
+last522:
 	VMOVDQU64 (SI), Z0
 	MOVQ      DI, SI
 	SHRQ      $0x01, SI
@@ -8136,7 +8144,7 @@ last520:
 	LEAQ      10496(BX), DI
 	XORQ      SI, SI
 
-sum523:
+sum525:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8151,12 +8159,12 @@ sum523:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum523
+	JLT           sum525
 	MOVQ          120(AX), AX
 	LEAQ          14080(BX), BX
 	XORQ          CX, CX
 
-sum524:
+sum526:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8171,10 +8179,10 @@ sum524:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum524
-	JMP           done431
+	JLT           sum526
+	JMP           done433
 
-longer432:
+longer434:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8185,9 +8193,9 @@ longer432:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group525:
+group527:
 	CMPQ         R9, $0x02
-	JLT          group526
+	JLT          group528
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8215,65 +8223,65 @@ group525:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols528
+	JGT          cols530
 
-cols527:
+cols529:
 	CMPB       40(AX), $0x00
-	JNE        half529
+	JNE        half531
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both530
+	JMP        both532
 
-half529:
+half531:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both530:
+both532:
 	CMPB       64(AX), $0x00
-	JNE        half531
+	JNE        half533
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both532
+	JMP        both534
 
-half531:
+half533:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both532:
+both534:
 	CMPB       40(AX), $0x00
-	JNE        half533
+	JNE        half535
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both534
+	JMP        both536
 
-half533:
+half535:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both534:
+both536:
 	CMPB       64(AX), $0x00
-	JNE        half535
+	JNE        half537
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both536
+	JMP        both538
 
-half535:
+half537:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both536:
+both538:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8314,62 +8322,62 @@ both536:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols527
+	JLE         cols529
 
-cols528:
+cols530:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols538
+	JGT  cols540
 
-cols537:
+cols539:
 	CMPB       40(AX), $0x00
-	JNE        half539
+	JNE        half541
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both540
+	JMP        both542
 
-half539:
+half541:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both540:
+both542:
 	CMPB       64(AX), $0x00
-	JNE        half541
+	JNE        half543
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both542
+	JMP        both544
 
-half541:
+half543:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both542:
+both544:
 	CMPB       40(AX), $0x00
-	JNE        half543
+	JNE        half545
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both544
+	JMP        both546
 
-half543:
+half545:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both544:
+both546:
 	CMPB       64(AX), $0x00
-	JNE        half545
+	JNE        half547
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both546
+	JMP        both548
 
-half545:
+half547:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both546:
+both548:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8393,59 +8401,59 @@ both546:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols537
+	JLE         cols539
 
-cols538:
+cols540:
 	CMPQ       CX, DX
-	JGE        row547
+	JGE        row549
 	CMPB       40(AX), $0x00
-	JNE        half548
+	JNE        half550
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both549
+	JMP        both551
 
-half548:
+half550:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both549:
+both551:
 	CMPB       64(AX), $0x00
-	JNE        half550
+	JNE        half552
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both551
+	JMP        both553
 
-half550:
+half552:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both551:
+both553:
 	CMPB       40(AX), $0x00
-	JNE        half552
+	JNE        half554
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both553
+	JMP        both555
 
-half552:
+half554:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both553:
+both555:
 	CMPB       64(AX), $0x00
-	JNE        half554
+	JNE        half556
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both555
+	JMP        both557
 
-half554:
+half556:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both555:
+both557:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8467,7 +8475,7 @@ both555:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row547:
+row549:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8525,32 +8533,32 @@ row547:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols557
+	JGT           cols559
 
-cols556:
+cols558:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half558
+	JNE     half560
 	VMOVUPS (SI)(CX*4), Z8
 	VMOVUPS 64(SI)(CX*4), Z10
-	JMP     both559
-
-half558:
-	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
-	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
-
-both559:
-	CMPB    64(AX), $0x00
-	JNE     half560
-	VMOVUPS (DI)(CX*4), Z11
-	VMOVUPS 64(DI)(CX*4), Z12
 	JMP     both561
 
 half560:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
+
+both561:
+	CMPB    64(AX), $0x00
+	JNE     half562
+	VMOVUPS (DI)(CX*4), Z11
+	VMOVUPS 64(DI)(CX*4), Z12
+	JMP     both563
+
+half562:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both561:
+both563:
 	VFMADD213PS Z5, Z6, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -8560,30 +8568,30 @@ both561:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half562
+	JNE         half564
 	CMPB        17(AX), $0x00
-	JEQ         near564
+	JEQ         near566
 	VMOVNTPS    Z8, (BX)(CX*4)
 	VMOVNTPS    Z10, 64(BX)(CX*4)
-	JMP         placed565
+	JMP         placed567
 
-near564:
+near566:
 	VMOVUPS Z8, (BX)(CX*4)
 	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed565:
-	JMP both563
+placed567:
+	JMP both565
 
-half562:
+half564:
 	CMPB native+8(FP), $0x00
-	JEQ  ours566
+	JEQ  ours568
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both567
+	JMP  both569
 
-ours566:
+ours568:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -8601,39 +8609,39 @@ ours566:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both567:
+both569:
 	CMPB     17(AX), $0x00
-	JEQ      near568
+	JEQ      near570
 	VMOVNTDQ Z11, (BX)(CX*2)
-	JMP      placed569
+	JMP      placed571
 
-near568:
+near570:
 	VMOVDQU32 Z11, (BX)(CX*2)
 
-placed569:
-both563:
+placed571:
+both565:
 	CMPB    40(AX), $0x00
-	JNE     half570
+	JNE     half572
 	VMOVUPS (R10)(CX*4), Z8
 	VMOVUPS 64(R10)(CX*4), Z10
-	JMP     both571
-
-half570:
-	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
-	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
-
-both571:
-	CMPB    64(AX), $0x00
-	JNE     half572
-	VMOVUPS (R11)(CX*4), Z11
-	VMOVUPS 64(R11)(CX*4), Z12
 	JMP     both573
 
 half572:
+	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
+	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
+
+both573:
+	CMPB    64(AX), $0x00
+	JNE     half574
+	VMOVUPS (R11)(CX*4), Z11
+	VMOVUPS 64(R11)(CX*4), Z12
+	JMP     both575
+
+half574:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
-both573:
+both575:
 	VFMADD213PS Z4, Z7, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -8643,30 +8651,30 @@ both573:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z9, Z10
 	CMPB        16(AX), $0x00
-	JNE         half574
+	JNE         half576
 	CMPB        17(AX), $0x00
-	JEQ         near576
+	JEQ         near578
 	VMOVNTPS    Z8, (R12)(CX*4)
 	VMOVNTPS    Z10, 64(R12)(CX*4)
-	JMP         placed577
+	JMP         placed579
 
-near576:
+near578:
 	VMOVUPS Z8, (R12)(CX*4)
 	VMOVUPS Z10, 64(R12)(CX*4)
 
-placed577:
-	JMP both575
+placed579:
+	JMP both577
 
-half574:
+half576:
 	CMPB native+8(FP), $0x00
-	JEQ  ours578
+	JEQ  ours580
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both579
+	JMP  both581
 
-ours578:
+ours580:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -8684,76 +8692,76 @@ ours578:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both579:
+both581:
 	CMPB     17(AX), $0x00
-	JEQ      near580
+	JEQ      near582
 	VMOVNTDQ Z11, (R12)(CX*2)
-	JMP      placed581
+	JMP      placed583
 
-near580:
+near582:
 	VMOVDQU32 Z11, (R12)(CX*2)
 
-placed581:
-both575:
+placed583:
+both577:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols556
+	JLE  cols558
 
-cols557:
+cols559:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols583
+	JGT  cols585
 
-cols582:
+cols584:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half584
-	VMOVUPS (SI)(CX*4), Z8
-	JMP     both585
-
-half584:
-	VPMOVZXWD (SI)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-
-both585:
-	CMPB    64(AX), $0x00
 	JNE     half586
-	VMOVUPS (DI)(CX*4), Z10
+	VMOVUPS (SI)(CX*4), Z8
 	JMP     both587
 
 half586:
+	VPMOVZXWD (SI)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+
+both587:
+	CMPB    64(AX), $0x00
+	JNE     half588
+	VMOVUPS (DI)(CX*4), Z10
+	JMP     both589
+
+half588:
 	VPMOVZXWD (DI)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both587:
+both589:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half588
+	JNE         half590
 	CMPB        17(AX), $0x00
-	JEQ         near590
+	JEQ         near592
 	VMOVNTPS    Z8, (BX)(CX*4)
-	JMP         placed591
+	JMP         placed593
 
-near590:
+near592:
 	VMOVUPS Z8, (BX)(CX*4)
 
-placed591:
-	JMP both589
+placed593:
+	JMP both591
 
-half588:
+half590:
 	CMPB native+8(FP), $0x00
-	JEQ  ours592
+	JEQ  ours594
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both593
+	JMP  both595
 
-ours592:
+ours594:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -8766,57 +8774,57 @@ ours592:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both593:
+both595:
 	VMOVDQU16 Y8, (BX)(CX*2)
 
-both589:
+both591:
 	CMPB    40(AX), $0x00
-	JNE     half594
-	VMOVUPS (R10)(CX*4), Z8
-	JMP     both595
-
-half594:
-	VPMOVZXWD (R10)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-
-both595:
-	CMPB    64(AX), $0x00
 	JNE     half596
-	VMOVUPS (R11)(CX*4), Z10
+	VMOVUPS (R10)(CX*4), Z8
 	JMP     both597
 
 half596:
+	VPMOVZXWD (R10)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+
+both597:
+	CMPB    64(AX), $0x00
+	JNE     half598
+	VMOVUPS (R11)(CX*4), Z10
+	JMP     both599
+
+half598:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both597:
+both599:
 	VFMADD213PS Z4, Z7, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z9, Z8
 	CMPB        16(AX), $0x00
-	JNE         half598
+	JNE         half600
 	CMPB        17(AX), $0x00
-	JEQ         near600
+	JEQ         near602
 	VMOVNTPS    Z8, (R12)(CX*4)
-	JMP         placed601
+	JMP         placed603
 
-near600:
+near602:
 	VMOVUPS Z8, (R12)(CX*4)
 
-placed601:
-	JMP both599
+placed603:
+	JMP both601
 
-half598:
+half600:
 	CMPB native+8(FP), $0x00
-	JEQ  ours602
+	JEQ  ours604
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both603
+	JMP  both605
 
-ours602:
+ours604:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -8829,58 +8837,58 @@ ours602:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both603:
+both605:
 	VMOVDQU16 Y8, (R12)(CX*2)
 
-both599:
+both601:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols582
+	JLE  cols584
 
-cols583:
+cols585:
 	CMPQ      CX, DX
-	JGE       row604
+	JGE       row606
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half605
-	VMOVUPS.Z (SI)(CX*4), K2, Z8
-	JMP       both606
-
-half605:
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
-	VPSLLD      $0x10, Z8, Z8
-
-both606:
-	CMPB      64(AX), $0x00
 	JNE       half607
-	VMOVUPS.Z (DI)(CX*4), K2, Z10
+	VMOVUPS.Z (SI)(CX*4), K2, Z8
 	JMP       both608
 
 half607:
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
+	VPSLLD      $0x10, Z8, Z8
+
+both608:
+	CMPB      64(AX), $0x00
+	JNE       half609
+	VMOVUPS.Z (DI)(CX*4), K2, Z10
+	JMP       both610
+
+half609:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both608:
+both610:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half609
+	JNE         half611
 	VMOVUPS     Z8, K2, (BX)(CX*4)
-	JMP         both610
+	JMP         both612
 
-half609:
+half611:
 	CMPB native+8(FP), $0x00
-	JEQ  ours611
+	JEQ  ours613
 
 	// VCVTNEPS2BF16 Z8, Y3
 	LONG $0x487ed262
 	WORD $0xd872
-	JMP  both612
+	JMP  both614
 
-ours611:
+ours613:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -8893,49 +8901,49 @@ ours611:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y3
 
-both612:
+both614:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both610:
+both612:
 	CMPB      40(AX), $0x00
-	JNE       half613
-	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both614
-
-half613:
-	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
-	VPSLLD      $0x10, Z3, Z3
-
-both614:
-	CMPB      64(AX), $0x00
 	JNE       half615
-	VMOVUPS.Z (R11)(CX*4), K2, Z5
+	VMOVUPS.Z (R10)(CX*4), K2, Z3
 	JMP       both616
 
 half615:
+	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
+
+both616:
+	CMPB      64(AX), $0x00
+	JNE       half617
+	VMOVUPS.Z (R11)(CX*4), K2, Z5
+	JMP       both618
+
+half617:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both616:
+both618:
 	VFMADD213PS Z4, Z7, Z5
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z3, Z3
 	VFMSUB213PS Z5, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half617
+	JNE         half619
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both618
+	JMP         both620
 
-half617:
+half619:
 	CMPB native+8(FP), $0x00
-	JEQ  ours619
+	JEQ  ours621
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both620
+	JMP  both622
 
-ours619:
+ours621:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -8948,11 +8956,11 @@ ours619:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both620:
+both622:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both618:
-row604:
+both620:
+row606:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -8960,12 +8968,12 @@ row604:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group525
+	JMP  group527
 
-group526:
-group621:
+group528:
+group623:
 	CMPQ         R9, $0x01
-	JLT          group622
+	JLT          group624
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8979,37 +8987,37 @@ group621:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols624
+	JGT          cols626
 
-cols623:
+cols625:
 	CMPB       40(AX), $0x00
-	JNE        half625
+	JNE        half627
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both626
+	JMP        both628
 
-half625:
+half627:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both626:
+both628:
 	CMPB       64(AX), $0x00
-	JNE        half627
+	JNE        half629
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both628
+	JMP        both630
 
-half627:
+half629:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both628:
+both630:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9038,38 +9046,38 @@ both628:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols623
+	JLE         cols625
 
-cols624:
+cols626:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols630
+	JGT  cols632
 
-cols629:
+cols631:
 	CMPB       40(AX), $0x00
-	JNE        half631
+	JNE        half633
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both632
+	JMP        both634
 
-half631:
+half633:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both632:
+both634:
 	CMPB       64(AX), $0x00
-	JNE        half633
+	JNE        half635
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both634
+	JMP        both636
 
-half633:
+half635:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both634:
+both636:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9087,35 +9095,35 @@ both634:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols629
+	JLE         cols631
 
-cols630:
+cols632:
 	CMPQ       CX, DX
-	JGE        row635
+	JGE        row637
 	CMPB       40(AX), $0x00
-	JNE        half636
+	JNE        half638
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both637
+	JMP        both639
 
-half636:
+half638:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both637:
+both639:
 	CMPB       64(AX), $0x00
-	JNE        half638
+	JNE        half640
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both639
+	JMP        both641
 
-half638:
+half640:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both639:
+both641:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9131,7 +9139,7 @@ both639:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row635:
+row637:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9161,32 +9169,32 @@ row635:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols641
+	JGT           cols643
 
-cols640:
+cols642:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half642
+	JNE     half644
 	VMOVUPS (SI)(CX*4), Z4
 	VMOVUPS 64(SI)(CX*4), Z7
-	JMP     both643
-
-half642:
-	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
-	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
-
-both643:
-	CMPB    64(AX), $0x00
-	JNE     half644
-	VMOVUPS (DI)(CX*4), Z8
-	VMOVUPS 64(DI)(CX*4), Z9
 	JMP     both645
 
 half644:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
+
+both645:
+	CMPB    64(AX), $0x00
+	JNE     half646
+	VMOVUPS (DI)(CX*4), Z8
+	VMOVUPS 64(DI)(CX*4), Z9
+	JMP     both647
+
+half646:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
 
-both645:
+both647:
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z10
 	VMULPS      Z10, Z4, Z4
@@ -9196,30 +9204,30 @@ both645:
 	VMULPS      Z8, Z7, Z7
 	VFMSUB213PS Z9, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half646
+	JNE         half648
 	CMPB        17(AX), $0x00
-	JEQ         near648
+	JEQ         near650
 	VMOVNTPS    Z4, (BX)(CX*4)
 	VMOVNTPS    Z7, 64(BX)(CX*4)
-	JMP         placed649
+	JMP         placed651
 
-near648:
+near650:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z7, 64(BX)(CX*4)
 
-placed649:
-	JMP both647
+placed651:
+	JMP both649
 
-half646:
+half648:
 	CMPB native+8(FP), $0x00
-	JEQ  ours650
+	JEQ  ours652
 
 	// VCVTNE2PS2BF16 Z4, Z7, Z8
 	LONG $0x48477262
 	WORD $0xc472
-	JMP  both651
+	JMP  both653
 
-ours650:
+ours652:
 	VBROADCASTSS element00010000<>+0(SB), Z9
 	VBROADCASTSS element00007fff<>+0(SB), Z10
 	VBROADCASTSS element00008000<>+0(SB), Z11
@@ -9237,76 +9245,76 @@ ours650:
 	VPORD        Z12, Z7, K3, Z4
 	VPERMT2W     Z4, Z13, Z8
 
-both651:
+both653:
 	CMPB     17(AX), $0x00
-	JEQ      near652
+	JEQ      near654
 	VMOVNTDQ Z8, (BX)(CX*2)
-	JMP      placed653
+	JMP      placed655
 
-near652:
+near654:
 	VMOVDQU32 Z8, (BX)(CX*2)
 
-placed653:
-both647:
+placed655:
+both649:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols640
+	JLE  cols642
 
-cols641:
+cols643:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols655
+	JGT  cols657
 
-cols654:
+cols656:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half656
-	VMOVUPS (SI)(CX*4), Z4
-	JMP     both657
-
-half656:
-	VPMOVZXWD (SI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
-
-both657:
-	CMPB    64(AX), $0x00
 	JNE     half658
-	VMOVUPS (DI)(CX*4), Z7
+	VMOVUPS (SI)(CX*4), Z4
 	JMP     both659
 
 half658:
+	VPMOVZXWD (SI)(CX*2), Z4
+	VPSLLD    $0x10, Z4, Z4
+
+both659:
+	CMPB    64(AX), $0x00
+	JNE     half660
+	VMOVUPS (DI)(CX*4), Z7
+	JMP     both661
+
+half660:
 	VPMOVZXWD (DI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both659:
+both661:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS     (R10)(CX*4), Z8
 	VMULPS      Z8, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half660
+	JNE         half662
 	CMPB        17(AX), $0x00
-	JEQ         near662
+	JEQ         near664
 	VMOVNTPS    Z4, (BX)(CX*4)
-	JMP         placed663
+	JMP         placed665
 
-near662:
+near664:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed663:
-	JMP both661
+placed665:
+	JMP both663
 
-half660:
+half662:
 	CMPB native+8(FP), $0x00
-	JEQ  ours664
+	JEQ  ours666
 
 	// VCVTNEPS2BF16 Z4, Y4
 	LONG $0x487ef262
 	WORD $0xe472
-	JMP  both665
+	JMP  both667
 
-ours664:
+ours666:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -9319,58 +9327,58 @@ ours664:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y4
 
-both665:
+both667:
 	VMOVDQU16 Y4, (BX)(CX*2)
 
-both661:
+both663:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols654
+	JLE  cols656
 
-cols655:
+cols657:
 	CMPQ      CX, DX
-	JGE       row666
+	JGE       row668
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half667
-	VMOVUPS.Z (SI)(CX*4), K2, Z4
-	JMP       both668
-
-half667:
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-
-both668:
-	CMPB      64(AX), $0x00
 	JNE       half669
-	VMOVUPS.Z (DI)(CX*4), K2, Z7
+	VMOVUPS.Z (SI)(CX*4), K2, Z4
 	JMP       both670
 
 half669:
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both670:
+	CMPB      64(AX), $0x00
+	JNE       half671
+	VMOVUPS.Z (DI)(CX*4), K2, Z7
+	JMP       both672
+
+half671:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both670:
+both672:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS.Z   (R10)(CX*4), K2, Z5
 	VMULPS      Z5, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half671
+	JNE         half673
 	VMOVUPS     Z4, K2, (BX)(CX*4)
-	JMP         both672
+	JMP         both674
 
-half671:
+half673:
 	CMPB native+8(FP), $0x00
-	JEQ  ours673
+	JEQ  ours675
 
 	// VCVTNEPS2BF16 Z4, Y3
 	LONG $0x487ef262
 	WORD $0xdc72
-	JMP  both674
+	JMP  both676
 
-ours673:
+ours675:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9383,19 +9391,19 @@ ours673:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both674:
+both676:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both672:
-row666:
+both674:
+row668:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group621
+	JMP  group623
 
-group622:
-done431:
+group624:
+done433:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -9418,7 +9426,7 @@ TEXT ·softmaxAVX512(SB), $7656-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer676
+	JGT          longer678
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -9427,15 +9435,15 @@ TEXT ·softmaxAVX512(SB), $7656-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far677:
+far679:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far677
+	JLT  far679
 	MOVQ DI, 32(SP)
 
-sixteen678:
+sixteen680:
 	MOVQ         16(SP), SI
 	MOVQ         SI, 24(SP)
 	MOVQ         48(AX), SI
@@ -9449,7 +9457,7 @@ sixteen678:
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip679
+	JZ           skip681
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9458,14 +9466,14 @@ sixteen678:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip680
+	JZ           skip682
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (DI)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
 
-skip680:
+skip682:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9473,16 +9481,16 @@ skip680:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-skip679:
+skip681:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip684
+	JZ           skip686
 	MOVL         (R8)(SI*4), SI
 
-skip684:
+skip686:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  CX, R8
@@ -9490,37 +9498,37 @@ skip684:
 	LEAQ  -1(CX)(R9*1), R9
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip685
+	JZ    skip687
 	MOVL  (R10)(R8*4), R8
 
-skip685:
+skip687:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip686
+	JZ    skip688
 	MOVL  (R10)(R9*4), R9
 
-skip686:
+skip688:
 	SUBQ R8, R9
 	INCQ R9
 	CMPQ R9, 16(SP)
-	JNE  apart682
+	JNE  apart684
 	MOVQ 48(AX), R8
 	MOVQ DX, R9
 	ADDQ R9, R9
 	CMPB 16(AX), $0x00
-	JNE  half687
+	JNE  half689
 	ADDQ R9, R9
-	JMP  both688
+	JMP  both690
 
-half687:
-both688:
+half689:
+both690:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip689
+	JZ    skip691
 	MOVL  (R10)(R8*4), R8
 
-skip689:
+skip691:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -9532,20 +9540,20 @@ skip689:
 	LEAQ  (R9)(DI*2), R9
 	LEAQ  (R9)(DI*1), R9
 	CMPQ  R9, R8
-	JLE   have681
+	JLE   have683
 
-apart682:
+apart684:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half691
+	JNE  half693
 	ADDQ SI, SI
-	JMP  both692
+	JMP  both694
 
-half691:
-both692:
+half693:
+both694:
 	CMPQ         SI, $0x40
-	JLE          few690
+	JLE          few692
 	LEAQ         32(CX), SI
 	VPBROADCASTD SI, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
@@ -9554,14 +9562,14 @@ both692:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), SI
 	TESTQ        SI, SI
-	JZ           skip693
+	JZ           skip695
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (SI)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
 
-skip693:
+skip695:
 	VPBROADCASTQ  8(AX), Z6
 	VPBROADCASTQ  (AX), Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9576,58 +9584,17 @@ skip693:
 	VMOVDQU64     Z5, 7080(SP)
 	XORQ          SI, SI
 
-ask694:
+ask696:
 	MOVQ         7016(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask694
+	JLT          ask696
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip695
-	LEAQ         (CX), SI
-	VPBROADCASTD SI, Z5
-	VPADDD       elementNumbers<>+0(SB), Z5, Z5
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), SI
-	TESTQ        SI, SI
-	JZ           skip696
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VPGATHERDD   (SI)(Z5*4), K1, Z6
-	VMOVDQA32    Z6, Z5
-
-skip696:
-	VPBROADCASTQ  32(AX), Z6
-	VPBROADCASTQ  24(AX), Z7
-	VEXTRACTI64X4 $0x00, Z5, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 7144(SP)
-	VEXTRACTI64X4 $0x01, Z5, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z6, Z5, Z5
-	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 7208(SP)
-	XORQ          SI, SI
-
-ask697:
-	MOVQ       7144(SP)(SI*8), DI
-	PREFETCHT0 (DI)
-	PREFETCHT0 64(DI)
-	PREFETCHT0 128(DI)
-	INCQ       SI
-	CMPQ       SI, $0x10
-	JLT        ask697
-
-skip695:
-few690:
+	JZ           skip697
 	LEAQ         (CX), SI
 	VPBROADCASTD SI, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
@@ -9644,6 +9611,47 @@ few690:
 	VMOVDQA32    Z6, Z5
 
 skip698:
+	VPBROADCASTQ  32(AX), Z6
+	VPBROADCASTQ  24(AX), Z7
+	VEXTRACTI64X4 $0x00, Z5, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 7144(SP)
+	VEXTRACTI64X4 $0x01, Z5, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z6, Z5, Z5
+	VPADDQ        Z7, Z5, Z5
+	VMOVDQU64     Z5, 7208(SP)
+	XORQ          SI, SI
+
+ask699:
+	MOVQ       7144(SP)(SI*8), DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	INCQ       SI
+	CMPQ       SI, $0x10
+	JLT        ask699
+
+skip697:
+few692:
+	LEAQ         (CX), SI
+	VPBROADCASTD SI, Z5
+	VPADDD       elementNumbers<>+0(SB), Z5, Z5
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z5, Z5
+	MOVQ         64(AX), SI
+	TESTQ        SI, SI
+	JZ           skip700
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VPGATHERDD   (SI)(Z5*4), K1, Z6
+	VMOVDQA32    Z6, Z5
+
+skip700:
 	VPBROADCASTQ  8(AX), Z6
 	VPBROADCASTQ  (AX), Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9660,19 +9668,19 @@ skip698:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half699
+	JNE           half701
 	ADDQ          R8, R8
-	JMP           both700
+	JMP           both702
 
-half699:
-both700:
+half701:
+both702:
 	XORQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half701
+	JNE  half703
 
-piece703:
+piece705:
 	CMPQ            R8, $0x10
-	JLT             short704
+	JLT             short706
 	MOVQ            7272(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z5
 	MOVQ            7280(SP), R9
@@ -9720,11 +9728,11 @@ piece703:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R8
-	JMP             piece703
+	JMP             piece705
 
-short704:
+short706:
 	TESTQ        R8, R8
-	JZ           pieces705
+	JZ           pieces707
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -9794,13 +9802,13 @@ short704:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces705:
-	JMP both702
+pieces707:
+	JMP both704
 
-half701:
-piece706:
+half703:
+piece708:
 	CMPQ            R8, $0x10
-	JLT             short707
+	JLT             short709
 	MOVQ            7272(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z5
 	MOVQ            7280(SP), R9
@@ -9860,11 +9868,11 @@ piece706:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R8
-	JMP             piece706
+	JMP             piece708
 
-short707:
+short709:
 	TESTQ        R8, R8
-	JZ           pieces708
+	JZ           pieces710
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -9946,11 +9954,11 @@ short707:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces708:
-both702:
-	JMP read683
+pieces710:
+both704:
+	JMP read685
 
-have681:
+have683:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -9959,16 +9967,16 @@ have681:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half709
-	ADDQ R13, R13
-	JMP  both710
-
-half709:
-both710:
-	CMPB 16(AX), $0x00
 	JNE  half711
+	ADDQ R13, R13
+	JMP  both712
 
-piece713:
+half711:
+both712:
+	CMPB 16(AX), $0x00
+	JNE  half713
+
+piece715:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10003,11 +10011,11 @@ piece713:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece713
-	JMP             both712
+	JG              piece715
+	JMP             both714
 
-half711:
-piece714:
+half713:
+piece716:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10054,10 +10062,10 @@ piece714:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece714
+	JG              piece716
 
-both712:
-read683:
+both714:
+read685:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10076,14 +10084,14 @@ read683:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four715:
+four717:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four715
+	JLT          four717
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10102,10 +10110,10 @@ four715:
 	CMOVQGT      R8, R10
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip716
+	JZ           skip718
 	MOVL         (R8)(R10*4), R10
 
-skip716:
+skip718:
 	IMULQ   8(AX), R10
 	ADDQ    (AX), R10
 	MOVQ    48(AX), R11
@@ -10117,86 +10125,86 @@ skip716:
 	CMOVQGT R8, R11
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip717
+	JZ      skip719
 	MOVL    (R8)(R11*4), R11
 
-skip717:
+skip719:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip719
+	JZ    skip721
 	MOVL  (R8)(SI*4), SI
 
-skip719:
+skip721:
 	IMULQ 32(AX), SI
 	ADDQ  24(AX), SI
 	CMPB  41(AX), $0x00
-	JEQ   near718
+	JEQ   near720
 	MOVQ  BX, SI
 
-near718:
+near720:
 	XORQ  R9, R9
 	LEAQ  -16(CX), R8
 	CMPQ  24(AX), $0x00
-	JEQ   none720
+	JEQ   none722
 	TESTQ R8, R8
-	JS    none720
+	JS    none722
 	MOVQ  DX, R12
 	ADDQ  R12, R12
 	CMPB  40(AX), $0x00
-	JNE   half721
+	JNE   half723
 	ADDQ  R12, R12
-	JMP   both722
+	JMP   both724
 
-half721:
-both722:
+half723:
+both724:
 	MOVQ  R8, R13
 	MOVQ  24(SP), R14
 	LEAQ  -1(R8)(R14*1), R14
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip723
+	JZ    skip725
 	MOVL  (R15)(R13*4), R13
 
-skip723:
+skip725:
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip724
+	JZ    skip726
 	MOVL  (R15)(R14*4), R14
 
-skip724:
+skip726:
 	SUBQ  R13, R14
 	INCQ  R14
 	CMPQ  R14, 24(SP)
-	JNE   none720
+	JNE   none722
 	CMPQ  R12, 32(AX)
-	JNE   none720
+	JNE   none722
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip725
+	JZ    skip727
 	MOVL  (R9)(R8*4), R8
 
-skip725:
+skip727:
 	IMULQ 32(AX), R8
 	ADDQ  24(AX), R8
 	MOVQ  R12, R9
 	IMULQ 24(SP), R9
 
-none720:
+none722:
 	CMPB 16(AX), $0x00
-	JNE  half726
+	JNE  half728
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four728:
+four730:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled729
+	JEQ           unlabelled731
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10217,7 +10225,7 @@ four728:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled729:
+unlabelled731:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
@@ -10230,7 +10238,7 @@ unlabelled729:
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 	CMPQ       R9, $0x00000100
-	JLT        none730
+	JLT        none732
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z13
 	VMOVDQU64  64(DI), Z14
@@ -10239,23 +10247,23 @@ unlabelled729:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near731
+	JNZ        near733
 	CMPB       41(AX), $0x00
-	JEQ        near731
+	JEQ        near733
 	VMOVNTDQ   Z13, -256(R8)
 	VMOVNTDQ   Z14, -192(R8)
 	VMOVNTDQ   Z15, -128(R8)
 	VMOVNTDQ   Z16, -64(R8)
-	JMP        moved732
+	JMP        moved734
 
-near731:
+near733:
 	VMOVDQU64 Z13, -256(R8)
 	VMOVDQU64 Z14, -192(R8)
 	VMOVDQU64 Z15, -128(R8)
 	VMOVDQU64 Z16, -64(R8)
 
-moved732:
-none730:
+moved734:
+none732:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10340,21 +10348,21 @@ none730:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four728
-	JMP          both727
+	JLT          four730
+	JMP          both729
 
-half726:
+half728:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four733:
+four735:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled734
+	JEQ           unlabelled736
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10375,7 +10383,7 @@ four733:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled734:
+unlabelled736:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 	PREFETCHT0 (R11)
@@ -10384,26 +10392,26 @@ unlabelled734:
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 	CMPQ       R9, $0x00000080
-	JLT        none735
+	JLT        none737
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z13
 	VMOVDQU64  64(DI), Z14
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near736
+	JNZ        near738
 	CMPB       41(AX), $0x00
-	JEQ        near736
+	JEQ        near738
 	VMOVNTDQ   Z13, -128(R8)
 	VMOVNTDQ   Z14, -64(R8)
-	JMP        moved737
+	JMP        moved739
 
-near736:
+near738:
 	VMOVDQU64 Z13, -128(R8)
 	VMOVDQU64 Z14, -64(R8)
 
-moved737:
-none735:
+moved739:
+none737:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10460,30 +10468,30 @@ none735:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four733
+	JLT          four735
 
-both727:
-line738:
+both729:
+line740:
 	CMPQ      R9, $0x40
-	JLT       last739
+	JLT       last741
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z9
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near740
+	JNZ       near742
 	CMPB      41(AX), $0x00
-	JEQ       near740
+	JEQ       near742
 	VMOVNTDQ  Z9, -64(R8)
-	JMP       moved741
+	JMP       moved743
 
-near740:
+near742:
 	VMOVDQU64 Z9, -64(R8)
 
-moved741:
-	JMP line738
+moved743:
+	JMP line740
 
-last739:
+last741:
 	VMOVDQU64 (DI), Z9
 	MOVQ      R9, SI
 	SHRQ      $0x01, SI
@@ -10502,7 +10510,7 @@ last739:
 	VMOVUPS   Z5, K1, (SI)(CX*4)
 	MOVQ      72(AX), SI
 	TESTQ     SI, SI
-	JZ        skip742
+	JZ        skip744
 	VSUBPS    Z3, Z4, Z3
 	MOVQ      16(SP), SI
 	MOVQ      $0x0000ffff, DI
@@ -10519,21 +10527,21 @@ last739:
 	POPCNTQ   SI, SI
 	ADDQ      SI, 112(AX)
 
-skip742:
+skip744:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip743
+	JZ           skip745
 	VBROADCASTSS 104(AX), Z2
 	VDIVPS       Z5, Z2, Z2
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half744
+	JNE          half746
 	ADDQ         SI, SI
-	JMP          both745
+	JMP          both747
 
-half744:
-both745:
+half746:
+both747:
 	LEAQ  15(SI), DI
 	ANDQ  $-16, DI
 	LEAQ  3584(BX), R8
@@ -10550,29 +10558,29 @@ both745:
 	LEAQ  -1(CX)(R14*1), R14
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip747
+	JZ    skip749
 	MOVL  (R15)(R13*4), R13
 
-skip747:
+skip749:
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip748
+	JZ    skip750
 	MOVL  (R15)(R14*4), R14
 
-skip748:
+skip750:
 	SUBQ      R13, R14
 	INCQ      R14
 	CMPQ      R14, 16(SP)
-	JNE       apart746
+	JNE       apart748
 	CMPQ      SI, 32(AX)
-	JNE       apart746
+	JNE       apart748
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half750
+	JNE       half752
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece752:
+piece754:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10624,14 +10632,14 @@ piece752:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece752
-	JMP           both751
+	JNE           piece754
+	JMP           both753
 
-half750:
+half752:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece753:
+piece755:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10675,7 +10683,7 @@ piece753:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours754
+	JEQ           ours756
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -10692,9 +10700,9 @@ piece753:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both755
+	JMP  both757
 
-ours754:
+ours756:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -10745,7 +10753,7 @@ ours754:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both755:
+both757:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -10775,15 +10783,15 @@ both755:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece753
+	JNE           piece755
 
-both751:
-	JMP written749
+both753:
+	JMP written751
 
-apart746:
+apart748:
 	VMOVDQU16    elementPaired<>+0(SB), Z3
 	CMPB         40(AX), $0x00
-	JNE          half756
+	JNE          half758
 	LEAQ         (CX), SI
 	VPBROADCASTD SI, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -10792,14 +10800,14 @@ apart746:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), SI
 	TESTQ        SI, SI
-	JZ           skip758
+	JZ           skip760
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (SI)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
 
-skip758:
+skip760:
 	VPBROADCASTQ  32(AX), Z4
 	VPBROADCASTQ  24(AX), Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -10816,15 +10824,15 @@ skip758:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half759
+	JNE           half761
 	ADDQ          R8, R8
-	JMP           both760
+	JMP           both762
 
-half759:
-both760:
+half761:
+both762:
 	XORQ SI, SI
 
-piece761:
+piece763:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -10910,10 +10918,10 @@ piece761:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece761
-	JMP           both757
+	JG            piece763
+	JMP           both759
 
-half756:
+half758:
 	LEAQ         (CX), SI
 	VPBROADCASTD SI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -10922,14 +10930,14 @@ half756:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), SI
 	TESTQ        SI, SI
-	JZ           skip762
+	JZ           skip764
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (SI)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
 
-skip762:
+skip764:
 	VPBROADCASTQ  32(AX), Z6
 	VPBROADCASTQ  24(AX), Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -10946,15 +10954,15 @@ skip762:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half763
+	JNE           half765
 	ADDQ          R8, R8
-	JMP           both764
+	JMP           both766
 
-half763:
-both764:
+half765:
+both766:
 	XORQ SI, SI
 
-piece765:
+piece767:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -10993,7 +11001,7 @@ piece765:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours766
+	JEQ           ours768
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11010,9 +11018,9 @@ piece765:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both767
+	JMP  both769
 
-ours766:
+ours768:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11063,7 +11071,7 @@ ours766:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both767:
+both769:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11132,85 +11140,85 @@ both767:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece765
+	JG            piece767
 
-both757:
-written749:
-skip743:
+both759:
+written751:
+skip745:
 	ADDQ  $0x10, CX
 	CMPQ  CX, 48(AX)
-	JLT   sixteen678
+	JLT   sixteen680
 	MOVQ  16(SP), SI
 	MOVQ  SI, 24(SP)
 	LEAQ  3584(BX), BX
 	XORQ  SI, SI
 	LEAQ  -16(CX), CX
 	CMPQ  24(AX), $0x00
-	JEQ   none768
+	JEQ   none770
 	TESTQ CX, CX
-	JS    none768
+	JS    none770
 	ADDQ  DX, DX
 	CMPB  40(AX), $0x00
-	JNE   half769
+	JNE   half771
 	ADDQ  DX, DX
-	JMP   both770
+	JMP   both772
 
-half769:
-both770:
+half771:
+both772:
 	MOVQ  CX, DI
 	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip771
+	JZ    skip773
 	MOVL  (R9)(DI*4), DI
 
-skip771:
+skip773:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip772
+	JZ    skip774
 	MOVL  (R9)(R8*4), R8
 
-skip772:
+skip774:
 	SUBQ  DI, R8
 	INCQ  R8
 	CMPQ  R8, 24(SP)
-	JNE   none768
+	JNE   none770
 	CMPQ  DX, 32(AX)
-	JNE   none768
+	JNE   none770
 	MOVQ  64(AX), SI
 	TESTQ SI, SI
-	JZ    skip773
+	JZ    skip775
 	MOVL  (SI)(CX*4), CX
 
-skip773:
+skip775:
 	IMULQ 32(AX), CX
 	ADDQ  24(AX), CX
 	MOVQ  DX, SI
 	IMULQ 24(SP), SI
 
-none768:
-line774:
+none770:
+line776:
 	CMPQ      SI, $0x40
-	JLT       last775
+	JLT       last777
 	SUBQ      $0x40, SI
 	VMOVDQU64 (BX), Z0
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, CX
 	TESTQ     $0x0000003f, CX
-	JNZ       near776
+	JNZ       near778
 	CMPB      41(AX), $0x00
-	JEQ       near776
+	JEQ       near778
 	VMOVNTDQ  Z0, -64(CX)
-	JMP       moved777
+	JMP       moved779
 
-near776:
+near778:
 	VMOVDQU64 Z0, -64(CX)
 
-moved777:
-	JMP line774
+moved779:
+	JMP line776
 
-last775:
+last777:
 	VMOVDQU64 (BX), Z0
 	MOVQ      SI, AX
 	SHRQ      $0x01, AX
@@ -11218,30 +11226,30 @@ last775:
 	BZHIQ     AX, DX, DX
 	KMOVD     DX, K1
 	VMOVDQU16 Z0, K1, (CX)
-	JMP       done675
+	JMP       done677
 
-longer676:
+longer678:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far778:
+far780:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far778
+	JLT  far780
 
-turn779:
+turn781:
 	CMPQ  BX, 48(AX)
-	JCC   skip780
+	JCC   skip782
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have781
+	JZ    have783
 	MOVL  (CX)(BX*4), SI
 
-have781:
+have783:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11249,25 +11257,25 @@ have781:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even782
+	JZ    even784
 	LEAQ  (CX)(SI*4), CX
 
-even782:
+even784:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next783
+	JGE   next785
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted784
+	JZ    unlisted786
 	MOVL  (R8)(CX*4), SI
 
-unlisted784:
+unlisted786:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next783:
+next785:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -11275,18 +11283,18 @@ next783:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols786
+	JGT          cols788
 
-cols785:
+cols787:
 	CMPB       16(AX), $0x00
-	JNE        half787
+	JNE        half789
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both788
+	JMP        both790
 
-half787:
+half789:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -11294,55 +11302,55 @@ half787:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both788:
+both790:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols785
+	JLE  cols787
 
-cols786:
+cols788:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols790
+	JGT  cols792
 
-cols789:
+cols791:
 	CMPB       16(AX), $0x00
-	JNE        half791
+	JNE        half793
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both792
+	JMP        both794
 
-half791:
+half793:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both792:
+both794:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols789
+	JLE    cols791
 
-cols790:
+cols792:
 	CMPQ       CX, DX
-	JGE        row793
+	JGE        row795
 	CMPB       16(AX), $0x00
-	JNE        half794
+	JNE        half796
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both795
+	JMP        both797
 
-half794:
+half796:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both795:
+both797:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row793:
+row795:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -11355,17 +11363,17 @@ row793:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip780:
+skip782:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip796
+	JCC   skip798
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have797
+	JZ    have799
 	MOVL  (CX)(BX*4), SI
 
-have797:
+have799:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11373,10 +11381,10 @@ have797:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even798
+	JZ    even800
 	LEAQ  (R10)(CX*4), R10
 
-even798:
+even800:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -11384,30 +11392,30 @@ even798:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols800
+	JGT          cols802
 
-cols799:
+cols801:
 	CMPB    16(AX), $0x00
-	JNE     half801
+	JNE     half803
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both802
+	JMP     both804
 
-half801:
+half803:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both802:
+both804:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half803
+	JNE          half805
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11486,9 +11494,9 @@ both802:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both804
+	JMP          both806
 
-half803:
+half805:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11540,33 +11548,33 @@ half803:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both804:
+both806:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols799
+	JLE  cols801
 
-cols800:
+cols802:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols806
+	JGT  cols808
 
-cols805:
+cols807:
 	CMPB    16(AX), $0x00
-	JNE     half807
+	JNE     half809
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both808
+	JMP     both810
 
-half807:
+half809:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both808:
+both810:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half809
+	JNE          half811
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11611,9 +11619,9 @@ both808:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both810
+	JMP          both812
 
-half809:
+half811:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11643,31 +11651,31 @@ half809:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both810:
+both812:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols805
+	JLE  cols807
 
-cols806:
+cols808:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols812
+	JGT  cols814
 
-cols811:
+cols813:
 	CMPB    16(AX), $0x00
-	JNE     half813
+	JNE     half815
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both814
+	JMP     both816
 
-half813:
+half815:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both814:
+both816:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half815
+	JNE          half817
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11695,9 +11703,9 @@ both814:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both816
+	JMP          both818
 
-half815:
+half817:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -11716,28 +11724,28 @@ half815:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both816:
+both818:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols811
+	JLE  cols813
 
-cols812:
+cols814:
 	CMPQ      CX, DX
-	JGE       row817
+	JGE       row819
 	CMPB      16(AX), $0x00
-	JNE       half818
+	JNE       half820
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both819
+	JMP       both821
 
-half818:
+half820:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both819:
+both821:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half820
+	JNE          half822
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -11766,9 +11774,9 @@ both819:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both821
+	JMP          both823
 
-half820:
+half822:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z2
@@ -11788,8 +11796,8 @@ half820:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both821:
-row817:
+both823:
+row819:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -11804,28 +11812,28 @@ row817:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip823
+	JZ            skip825
 	MOVL          (CX)(SI*4), R8
 
-skip823:
+skip825:
 	TESTQ  R8, R8
-	JS     unlabelled822
+	JS     unlabelled824
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled822:
-skip796:
+unlabelled824:
+skip798:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip824
+	JCC   skip826
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have825
+	JZ    have827
 	MOVL  (CX)(BX*4), SI
 
-have825:
+have827:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11833,17 +11841,17 @@ have825:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even826
+	JZ    even828
 	LEAQ  (R10)(CX*4), R10
 
-even826:
+even828:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip827
+	JZ    skip829
 	MOVL  (CX)(SI*4), R8
 
-skip827:
+skip829:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -11851,81 +11859,81 @@ skip827:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled828
+	JS     unlabelled830
 	CMPB   16(AX), $0x00
-	JNE    half829
+	JNE    half831
 	VMOVSS (DI)(R8*4), X4
-	JMP    both830
+	JMP    both832
 
-half829:
+half831:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both830:
+both832:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled828
+	JNE          unlabelled830
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next832:
+next834:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last834
+	JGT     last836
 	CMPB    16(AX), $0x00
-	JNE     half835
+	JNE     half837
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both836
+	JMP     both838
 
-half835:
+half837:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both836:
+both838:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found831
+	JNZ    found833
 	ADDQ   $0x10, CX
-	JMP    next832
+	JMP    next834
 
-last834:
+last836:
 	CMPQ      CX, DX
-	JGE       end833
+	JGE       end835
 	CMPB      16(AX), $0x00
-	JNE       half837
+	JNE       half839
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both838
+	JMP       both840
 
-half837:
+half839:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both838:
+both840:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found831
+	JNZ    found833
 	MOVQ   DX, CX
-	JMP    end833
+	JMP    end835
 
-found831:
+found833:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end833:
+end835:
 	CMPQ CX, R8
-	JNE  unlabelled828
+	JNE  unlabelled830
 	INCQ 112(AX)
 
-unlabelled828:
+unlabelled830:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip839
+	JZ           skip841
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -11934,35 +11942,35 @@ unlabelled828:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols841
+	JGT          cols843
 
-cols840:
+cols842:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half842
+	JNE      half844
 	CMPB     41(AX), $0x00
-	JEQ      near844
+	JEQ      near846
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed845
+	JMP      placed847
 
-near844:
+near846:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed845:
-	JMP both843
+placed847:
+	JMP both845
 
-half842:
+half844:
 	CMPB native+8(FP), $0x00
-	JEQ  ours846
+	JEQ  ours848
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -11971,9 +11979,9 @@ half842:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both847
+	JMP  both849
 
-ours846:
+ours848:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -12002,57 +12010,57 @@ ours846:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both847:
+both849:
 	CMPB     41(AX), $0x00
-	JEQ      near848
+	JEQ      near850
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed849
+	JMP      placed851
 
-near848:
+near850:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed849:
-both843:
+placed851:
+both845:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols840
+	JLE  cols842
 
-cols841:
+cols843:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols851
+	JGT  cols853
 
-cols850:
+cols852:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half852
+	JNE      half854
 	CMPB     41(AX), $0x00
-	JEQ      near854
+	JEQ      near856
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed855
+	JMP      placed857
 
-near854:
+near856:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed855:
-	JMP both853
+placed857:
+	JMP both855
 
-half852:
+half854:
 	CMPB native+8(FP), $0x00
-	JEQ  ours856
+	JEQ  ours858
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both857
+	JMP  both859
 
-ours856:
+ours858:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -12070,52 +12078,52 @@ ours856:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both857:
+both859:
 	CMPB     41(AX), $0x00
-	JEQ      near858
+	JEQ      near860
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed859
+	JMP      placed861
 
-near858:
+near860:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed859:
-both853:
+placed861:
+both855:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols850
+	JLE  cols852
 
-cols851:
+cols853:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols861
+	JGT  cols863
 
-cols860:
+cols862:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half862
+	JNE      half864
 	CMPB     41(AX), $0x00
-	JEQ      near864
+	JEQ      near866
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed865
+	JMP      placed867
 
-near864:
+near866:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed865:
-	JMP both863
+placed867:
+	JMP both865
 
-half862:
+half864:
 	CMPB native+8(FP), $0x00
-	JEQ  ours866
+	JEQ  ours868
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both867
+	JMP  both869
 
-ours866:
+ours868:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -12128,34 +12136,34 @@ ours866:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both867:
+both869:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both863:
+both865:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols860
+	JLE  cols862
 
-cols861:
+cols863:
 	CMPQ    CX, DX
-	JGE     row868
+	JGE     row870
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half869
+	JNE     half871
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both870
+	JMP     both872
 
-half869:
+half871:
 	CMPB native+8(FP), $0x00
-	JEQ  ours871
+	JEQ  ours873
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both872
+	JMP  both874
 
-ours871:
+ours873:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -12168,19 +12176,19 @@ ours871:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both872:
+both874:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both870:
-row868:
-skip839:
-skip824:
+both872:
+row870:
+skip841:
+skip826:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn779
+	JLT  turn781
 
-done675:
+done677:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -12219,15 +12227,15 @@ TEXT ·bceAVX512(SB), $16-9
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows873:
+rows875:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols875
+	JGT  cols877
 
-cols874:
+cols876:
 	CMPB       16(AX), $0x00
-	JNE        half876
+	JNE        half878
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -12236,9 +12244,9 @@ cols874:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both877
+	JMP        both879
 
-half876:
+half878:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -12246,9 +12254,9 @@ half876:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both877:
+both879:
 	CMPB       40(AX), $0x00
-	JNE        half878
+	JNE        half880
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12257,9 +12265,9 @@ both877:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both879
+	JMP        both881
 
-half878:
+half880:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -12267,7 +12275,7 @@ half878:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both879:
+both881:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -12287,7 +12295,7 @@ both879:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half880
+	JNE          half882
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12369,7 +12377,7 @@ both879:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip882
+	JZ           skip884
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12408,27 +12416,27 @@ both879:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half883
+	JNE          half885
 	CMPB         65(AX), $0x00
-	JEQ          near885
+	JEQ          near887
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed886
+	JMP          placed888
 
-near885:
+near887:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed886:
-	JMP both884
+placed888:
+	JMP both886
 
-half883:
+half885:
 	CMPB native+8(FP), $0x00
-	JEQ  ours887
+	JEQ  ours889
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -12437,9 +12445,9 @@ half883:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both888
+	JMP  both890
 
-ours887:
+ours889:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12468,23 +12476,23 @@ ours887:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both888:
+both890:
 	CMPB     65(AX), $0x00
-	JEQ      near889
+	JEQ      near891
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed890
+	JMP      placed892
 
-near889:
+near891:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed890:
-both884:
-skip882:
-	JMP both881
+placed892:
+both886:
+skip884:
+	JMP both883
 
-half880:
+half882:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12538,7 +12546,7 @@ half880:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip891
+	JZ           skip893
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12565,27 +12573,27 @@ half880:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half892
+	JNE          half894
 	CMPB         65(AX), $0x00
-	JEQ          near894
+	JEQ          near896
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed895
+	JMP          placed897
 
-near894:
+near896:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed895:
-	JMP both893
+placed897:
+	JMP both895
 
-half892:
+half894:
 	CMPB native+8(FP), $0x00
-	JEQ  ours896
+	JEQ  ours898
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -12594,9 +12602,9 @@ half892:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both897
+	JMP  both899
 
-ours896:
+ours898:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12625,23 +12633,23 @@ ours896:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both897:
+both899:
 	CMPB     65(AX), $0x00
-	JEQ      near898
+	JEQ      near900
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed899
+	JMP      placed901
 
-near898:
+near900:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed899:
-both893:
-skip891:
-both881:
+placed901:
+both895:
+skip893:
+both883:
 	DECQ          R8
-	JNZ           more900
+	JNZ           more902
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -12678,46 +12686,46 @@ both881:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more900:
+more902:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols874
+	JLE  cols876
 
-cols875:
+cols877:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols902
+	JGT  cols904
 
-cols901:
+cols903:
 	CMPB       16(AX), $0x00
-	JNE        half903
+	JNE        half905
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both904
+	JMP        both906
 
-half903:
+half905:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both904:
+both906:
 	CMPB       40(AX), $0x00
-	JNE        half905
+	JNE        half907
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both906
+	JMP        both908
 
-half905:
+half907:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both906:
+both908:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -12729,7 +12737,7 @@ both906:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half907
+	JNE          half909
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -12777,7 +12785,7 @@ both906:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip909
+	JZ           skip911
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -12798,30 +12806,30 @@ both906:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half910
+	JNE          half912
 	CMPB         65(AX), $0x00
-	JEQ          near912
+	JEQ          near914
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed913
+	JMP          placed915
 
-near912:
+near914:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed913:
-	JMP both911
+placed915:
+	JMP both913
 
-half910:
+half912:
 	CMPB native+8(FP), $0x00
-	JEQ  ours914
+	JEQ  ours916
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both915
+	JMP  both917
 
-ours914:
+ours916:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12839,21 +12847,21 @@ ours914:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both915:
+both917:
 	CMPB     65(AX), $0x00
-	JEQ      near916
+	JEQ      near918
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed917
+	JMP      placed919
 
-near916:
+near918:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed917:
-both911:
-skip909:
-	JMP both908
+placed919:
+both913:
+skip911:
+	JMP both910
 
-half907:
+half909:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -12885,7 +12893,7 @@ half907:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip918
+	JZ           skip920
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -12900,30 +12908,30 @@ half907:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half919
+	JNE          half921
 	CMPB         65(AX), $0x00
-	JEQ          near921
+	JEQ          near923
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed922
+	JMP          placed924
 
-near921:
+near923:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed922:
-	JMP both920
+placed924:
+	JMP both922
 
-half919:
+half921:
 	CMPB native+8(FP), $0x00
-	JEQ  ours923
+	JEQ  ours925
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both924
+	JMP  both926
 
-ours923:
+ours925:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12941,21 +12949,21 @@ ours923:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both924:
+both926:
 	CMPB     65(AX), $0x00
-	JEQ      near925
+	JEQ      near927
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed926
+	JMP      placed928
 
-near925:
+near927:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed926:
-both920:
-skip918:
-both908:
+placed928:
+both922:
+skip920:
+both910:
 	DECQ          R8
-	JNZ           more927
+	JNZ           more929
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -12992,42 +13000,42 @@ both908:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more927:
+more929:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols901
+	JLE  cols903
 
-cols902:
+cols904:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols929
+	JGT  cols931
 
-cols928:
+cols930:
 	CMPB       16(AX), $0x00
-	JNE        half930
+	JNE        half932
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both931
+	JMP        both933
 
-half930:
+half932:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both931:
+both933:
 	CMPB       40(AX), $0x00
-	JNE        half932
+	JNE        half934
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both933
+	JMP        both935
 
-half932:
+half934:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both933:
+both935:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13035,7 +13043,7 @@ both933:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half934
+	JNE          half936
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13066,7 +13074,7 @@ both933:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip936
+	JZ           skip938
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13078,28 +13086,28 @@ both933:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half937
+	JNE          half939
 	CMPB         65(AX), $0x00
-	JEQ          near939
+	JEQ          near941
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed940
+	JMP          placed942
 
-near939:
+near941:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed940:
-	JMP both938
+placed942:
+	JMP both940
 
-half937:
+half939:
 	CMPB native+8(FP), $0x00
-	JEQ  ours941
+	JEQ  ours943
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both942
+	JMP  both944
 
-ours941:
+ours943:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13112,14 +13120,14 @@ ours941:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both942:
+both944:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both938:
-skip936:
-	JMP both935
+both940:
+skip938:
+	JMP both937
 
-half934:
+half936:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -13140,7 +13148,7 @@ half934:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip943
+	JZ           skip945
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13149,28 +13157,28 @@ half934:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half944
+	JNE          half946
 	CMPB         65(AX), $0x00
-	JEQ          near946
+	JEQ          near948
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed947
+	JMP          placed949
 
-near946:
+near948:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed947:
-	JMP both945
+placed949:
+	JMP both947
 
-half944:
+half946:
 	CMPB native+8(FP), $0x00
-	JEQ  ours948
+	JEQ  ours950
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both949
+	JMP  both951
 
-ours948:
+ours950:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13183,14 +13191,14 @@ ours948:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both949:
+both951:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both945:
-skip943:
-both935:
+both947:
+skip945:
+both937:
 	DECQ          R8
-	JNZ           more950
+	JNZ           more952
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13227,39 +13235,39 @@ both935:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more950:
+more952:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols928
+	JLE  cols930
 
-cols929:
+cols931:
 	CMPQ       CX, DX
-	JGE        row951
+	JGE        row953
 	CMPB       16(AX), $0x00
-	JNE        half952
+	JNE        half954
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both953
+	JMP        both955
 
-half952:
+half954:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both953:
+both955:
 	CMPB       40(AX), $0x00
-	JNE        half954
+	JNE        half956
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both955
+	JMP        both957
 
-half954:
+half956:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both955:
+both957:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13267,7 +13275,7 @@ both955:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half956
+	JNE          half958
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13299,7 +13307,7 @@ both955:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip958
+	JZ           skip960
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13311,20 +13319,20 @@ both955:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half959
+	JNE          half961
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both960
+	JMP          both962
 
-half959:
+half961:
 	CMPB native+8(FP), $0x00
-	JEQ  ours961
+	JEQ  ours963
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both962
+	JMP  both964
 
-ours961:
+ours963:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13337,14 +13345,14 @@ ours961:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both962:
+both964:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both960:
-skip958:
-	JMP both957
+both962:
+skip960:
+	JMP both959
 
-half956:
+half958:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -13366,7 +13374,7 @@ half956:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip963
+	JZ           skip965
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13375,20 +13383,20 @@ half956:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half964
+	JNE          half966
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both965
+	JMP          both967
 
-half964:
+half966:
 	CMPB native+8(FP), $0x00
-	JEQ  ours966
+	JEQ  ours968
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both967
+	JMP  both969
 
-ours966:
+ours968:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13401,14 +13409,14 @@ ours966:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both967:
+both969:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both965:
-skip963:
-both957:
+both967:
+skip965:
+both959:
 	DECQ          R8
-	JNZ           more968
+	JNZ           more970
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13445,13 +13453,13 @@ both957:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more968:
-row951:
+more970:
+row953:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows873
+	JNZ           rows875
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -13512,9 +13520,9 @@ TEXT ·mapAVX2(SB), $16-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip970
+	JEQ          skip972
 	CMPQ         R11, $0x00
-	JLE          last971
+	JLE          last973
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -13522,65 +13530,65 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols973
+	JGT          cols975
 
-cols972:
+cols974:
 	CMPB       40(AX), $0x00
-	JNE        half974
+	JNE        half976
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both975
+	JMP        both977
 
-half974:
+half976:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both975:
+both977:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols972
+	JLE    cols974
 
-cols973:
+cols975:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols977
+	JGT  cols979
 
-cols976:
+cols978:
 	CMPB       40(AX), $0x00
-	JNE        half978
+	JNE        half980
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both979
+	JMP        both981
 
-half978:
+half980:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both979:
+both981:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols976
+	JLE    cols978
 
-cols977:
+cols979:
 	CMPQ       CX, DX
-	JGE        row980
+	JGE        row982
 	CMPB       40(AX), $0x00
-	JNE        half981
+	JNE        half983
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both982
+	JMP        both984
 
-half981:
+half983:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13588,18 +13596,18 @@ half981:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy983:
+copy985:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy983
+	JNZ       copy985
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both982:
+both984:
 	VADDPS Y6, Y4, Y4
 
-row980:
+row982:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13610,9 +13618,9 @@ row980:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last971:
+last973:
 	CMPQ         R11, $0x00
-	JLE          last984
+	JLE          last986
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -13621,24 +13629,24 @@ last971:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols986
+	JGT          cols988
 
-cols985:
+cols987:
 	CMPB       40(AX), $0x00
-	JNE        half987
+	JNE        half989
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both988
+	JMP        both990
 
-half987:
+half989:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both988:
+both990:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -13646,43 +13654,43 @@ both988:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols985
+	JLE         cols987
 
-cols986:
+cols988:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols990
+	JGT  cols992
 
-cols989:
+cols991:
 	CMPB       40(AX), $0x00
-	JNE        half991
+	JNE        half993
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both992
+	JMP        both994
 
-half991:
+half993:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both992:
+both994:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols989
+	JLE         cols991
 
-cols990:
+cols992:
 	CMPQ       CX, DX
-	JGE        row993
+	JGE        row995
 	CMPB       40(AX), $0x00
-	JNE        half994
+	JNE        half996
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both995
+	JMP        both997
 
-half994:
+half996:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -13690,20 +13698,20 @@ half994:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy996:
+copy998:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy996
+	JNZ       copy998
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both995:
+both997:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row993:
+row995:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -13718,9 +13726,9 @@ row993:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last984:
+last986:
 	CMPQ         R11, $0x01
-	JLE          last997
+	JLE          last999
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -13730,65 +13738,65 @@ last984:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols999
+	JGT          cols1001
 
-cols998:
+cols1000:
 	CMPB       40(AX), $0x00
-	JNE        half1000
+	JNE        half1002
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both1001
+	JMP        both1003
 
-half1000:
+half1002:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1001:
+both1003:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols998
+	JLE    cols1000
 
-cols999:
+cols1001:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1003
+	JGT  cols1005
 
-cols1002:
+cols1004:
 	CMPB       40(AX), $0x00
-	JNE        half1004
+	JNE        half1006
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both1005
+	JMP        both1007
 
-half1004:
+half1006:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1005:
+both1007:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1002
+	JLE    cols1004
 
-cols1003:
+cols1005:
 	CMPQ       CX, DX
-	JGE        row1006
+	JGE        row1008
 	CMPB       40(AX), $0x00
-	JNE        half1007
+	JNE        half1009
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1008
+	JMP        both1010
 
-half1007:
+half1009:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13796,18 +13804,18 @@ half1007:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy1009:
+copy1011:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1009
+	JNZ       copy1011
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1008:
+both1010:
 	VADDPS Y6, Y4, Y4
 
-row1006:
+row1008:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13818,15 +13826,15 @@ row1006:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last997:
-skip970:
+last999:
+skip972:
 	MOVQ 72(AX), R11
 
-rows1010:
+rows1012:
 	CMPB         197(AX), $0x00
-	JEQ          skip1011
+	JEQ          skip1013
 	CMPQ         R11, $0x02
-	JLE          last1012
+	JLE          last1014
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -13838,65 +13846,65 @@ rows1010:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1014
+	JGT          cols1016
 
-cols1013:
+cols1015:
 	CMPB       40(AX), $0x00
-	JNE        half1015
+	JNE        half1017
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1016
+	JMP        both1018
 
-half1015:
+half1017:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1016:
+both1018:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1013
+	JLE    cols1015
 
-cols1014:
+cols1016:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1018
+	JGT  cols1020
 
-cols1017:
+cols1019:
 	CMPB       40(AX), $0x00
-	JNE        half1019
+	JNE        half1021
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both1020
+	JMP        both1022
 
-half1019:
+half1021:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1020:
+both1022:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1017
+	JLE    cols1019
 
-cols1018:
+cols1020:
 	CMPQ       CX, DX
-	JGE        row1021
+	JGE        row1023
 	CMPB       40(AX), $0x00
-	JNE        half1022
+	JNE        half1024
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1023
+	JMP        both1025
 
-half1022:
+half1024:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13904,18 +13912,18 @@ half1022:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1024:
+copy1026:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1024
+	JNZ       copy1026
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1023:
+both1025:
 	VADDPS Y6, Y4, Y4
 
-row1021:
+row1023:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13926,9 +13934,9 @@ row1021:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1012:
+last1014:
 	CMPQ         R11, $0x01
-	JLE          last1025
+	JLE          last1027
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -13939,24 +13947,24 @@ last1012:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1027
+	JGT          cols1029
 
-cols1026:
+cols1028:
 	CMPB       40(AX), $0x00
-	JNE        half1028
+	JNE        half1030
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1029
+	JMP        both1031
 
-half1028:
+half1030:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1029:
+both1031:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -13964,43 +13972,43 @@ both1029:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1026
+	JLE         cols1028
 
-cols1027:
+cols1029:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1031
+	JGT  cols1033
 
-cols1030:
+cols1032:
 	CMPB       40(AX), $0x00
-	JNE        half1032
+	JNE        half1034
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1033
+	JMP        both1035
 
-half1032:
+half1034:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1033:
+both1035:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1030
+	JLE         cols1032
 
-cols1031:
+cols1033:
 	CMPQ       CX, DX
-	JGE        row1034
+	JGE        row1036
 	CMPB       40(AX), $0x00
-	JNE        half1035
+	JNE        half1037
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1036
+	JMP        both1038
 
-half1035:
+half1037:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -14008,20 +14016,20 @@ half1035:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1037:
+copy1039:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1037
+	JNZ       copy1039
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1036:
+both1038:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1034:
+row1036:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14036,17 +14044,17 @@ row1034:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1025:
-skip1011:
+last1027:
+skip1013:
 	CMPB  160(AX), $0x00
-	JEQ   skip1038
+	JEQ   skip1040
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1039
+	JZ    id1041
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1039:
+id1041:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -14071,60 +14079,60 @@ id1039:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1038:
+skip1040:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1041
+	JGT  cols1043
 
-cols1040:
+cols1042:
 	CMPB       40(AX), $0x00
-	JNE        half1042
+	JNE        half1044
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both1043
+	JMP        both1045
 
-half1042:
+half1044:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both1043:
+both1045:
 	CMPB         196(AX), $0x00
-	JEQ          skip1044
+	JEQ          skip1046
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1045
+	JZ           skip1047
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1046
+	JNE          half1048
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1047
+	JMP          both1049
 
-half1046:
+half1048:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1047:
+both1049:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1045:
-skip1044:
+skip1047:
+skip1046:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1048
+	JZ           skip1050
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -14132,58 +14140,58 @@ skip1044:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1048:
+skip1050:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1049
+	JZ      skip1051
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1049:
+skip1051:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1051
+	JZ          skip1053
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1052
+	JZ          skip1054
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1050
+	JMP         normal1052
 
-skip1052:
+skip1054:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1051:
+skip1053:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1053
+	JZ      skip1055
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1053:
-normal1050:
+skip1055:
+normal1052:
 	CMPB         198(AX), $0x00
-	JEQ          none1054
+	JEQ          none1056
 	CMPB         198(AX), $0x01
-	JNE          act1055
+	JNE          act1057
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1055:
+act1057:
 	CMPB         198(AX), $0x03
-	JNE          act1056
+	JNE          act1058
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -14193,11 +14201,11 @@ act1055:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1056:
+act1058:
 	CMPB         198(AX), $0x02
-	JNE          act1057
+	JNE          act1059
 	CMPB         16(AX), $0x00
-	JNE          half1058
+	JNE          half1060
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14246,9 +14254,9 @@ act1056:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1059
+	JMP          both1061
 
-half1058:
+half1060:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14289,11 +14297,11 @@ half1058:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1059:
-act1057:
-none1054:
+both1061:
+act1059:
+none1056:
 	CMPB         160(AX), $0x00
-	JEQ          skip1060
+	JEQ          skip1062
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -14317,14 +14325,14 @@ none1054:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1060:
+skip1062:
 	CMPB    16(AX), $0x00
-	JNE     half1061
+	JNE     half1063
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1062
+	JMP     both1064
 
-half1061:
+half1063:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -14354,115 +14362,115 @@ half1061:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1062:
+both1064:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1040
+	JLE  cols1042
 
-cols1041:
+cols1043:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1064
+	JGT  cols1066
 
-cols1063:
+cols1065:
 	CMPB       40(AX), $0x00
-	JNE        half1065
+	JNE        half1067
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1066
+	JMP        both1068
 
-half1065:
+half1067:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1066:
+both1068:
 	CMPB         196(AX), $0x00
-	JEQ          skip1067
+	JEQ          skip1069
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1068
+	JZ           skip1070
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1069
+	JNE          half1071
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1070
+	JMP          both1072
 
-half1069:
+half1071:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1070:
+both1072:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1068:
-skip1067:
+skip1070:
+skip1069:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1071
+	JZ           skip1073
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1071:
+skip1073:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1072
+	JZ      skip1074
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1072:
+skip1074:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1074
+	JZ          skip1076
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1075
+	JZ          skip1077
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1073
+	JMP         normal1075
 
-skip1075:
+skip1077:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1074:
+skip1076:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1076
+	JZ      skip1078
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1076:
-normal1073:
+skip1078:
+normal1075:
 	CMPB         198(AX), $0x00
-	JEQ          none1077
+	JEQ          none1079
 	CMPB         198(AX), $0x01
-	JNE          act1078
+	JNE          act1080
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1078:
+act1080:
 	CMPB         198(AX), $0x03
-	JNE          act1079
+	JNE          act1081
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1079:
+act1081:
 	CMPB         198(AX), $0x02
-	JNE          act1080
+	JNE          act1082
 	CMPB         16(AX), $0x00
-	JNE          half1081
+	JNE          half1083
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14493,9 +14501,9 @@ act1079:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1082
+	JMP          both1084
 
-half1081:
+half1083:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14521,11 +14529,11 @@ half1081:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1082:
-act1080:
-none1077:
+both1084:
+act1082:
+none1079:
 	CMPB         160(AX), $0x00
-	JEQ          skip1083
+	JEQ          skip1085
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14545,13 +14553,13 @@ none1077:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1083:
+skip1085:
 	CMPB    16(AX), $0x00
-	JNE     half1084
+	JNE     half1086
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1085
+	JMP     both1087
 
-half1084:
+half1086:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14567,22 +14575,22 @@ half1084:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1085:
+both1087:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1063
+	JLE  cols1065
 
-cols1064:
+cols1066:
 	CMPQ       CX, DX
-	JGE        row1086
+	JGE        row1088
 	CMPB       40(AX), $0x00
-	JNE        half1087
+	JNE        half1089
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1088
+	JMP        both1090
 
-half1087:
+half1089:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -14590,30 +14598,30 @@ half1087:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1089:
+copy1091:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1089
+	JNZ       copy1091
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1088:
+both1090:
 	CMPB         196(AX), $0x00
-	JEQ          skip1090
+	JEQ          skip1092
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1091
+	JZ           skip1093
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1092
+	JNE          half1094
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1093
+	JMP          both1095
 
-half1092:
+half1094:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14621,80 +14629,80 @@ half1092:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1094:
+copy1096:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1094
+	JNZ       copy1096
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1093:
+both1095:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1091:
-skip1090:
+skip1093:
+skip1092:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1095
+	JZ           skip1097
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1095:
+skip1097:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1096
+	JZ         skip1098
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1096:
+skip1098:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1098
+	JZ          skip1100
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1099
+	JZ          skip1101
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1097
+	JMP         normal1099
 
-skip1099:
+skip1101:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1098:
+skip1100:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1100
+	JZ         skip1102
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1100:
-normal1097:
+skip1102:
+normal1099:
 	CMPB         198(AX), $0x00
-	JEQ          none1101
+	JEQ          none1103
 	CMPB         198(AX), $0x01
-	JNE          act1102
+	JNE          act1104
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1102:
+act1104:
 	CMPB         198(AX), $0x03
-	JNE          act1103
+	JNE          act1105
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1103:
+act1105:
 	CMPB         198(AX), $0x02
-	JNE          act1104
+	JNE          act1106
 	CMPB         16(AX), $0x00
-	JNE          half1105
+	JNE          half1107
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14725,9 +14733,9 @@ act1103:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1106
+	JMP          both1108
 
-half1105:
+half1107:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14753,11 +14761,11 @@ half1105:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1106:
-act1104:
-none1101:
+both1108:
+act1106:
+none1103:
 	CMPB         160(AX), $0x00
-	JEQ          skip1107
+	JEQ          skip1109
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14777,13 +14785,13 @@ none1101:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1107:
+skip1109:
 	CMPB       16(AX), $0x00
-	JNE        half1108
+	JNE        half1110
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1109
+	JMP        both1111
 
-half1108:
+half1110:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14802,20 +14810,20 @@ half1108:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy1110:
+copy1112:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy1110
+	JNZ  copy1112
 
-both1109:
-row1086:
+both1111:
+row1088:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows1010
+	JNZ  rows1012
 	VZEROUPPER
 	RET
 
@@ -14851,16 +14859,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1111:
+rows1113:
 	CMPB  128(AX), $0x00
-	JEQ   skip1112
+	JEQ   skip1114
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1113
+	JZ    id1115
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1113:
+id1115:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -14885,56 +14893,56 @@ id1113:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1112:
+skip1114:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1115
+	JGT  cols1117
 
-cols1114:
+cols1116:
 	CMPB       40(AX), $0x00
-	JNE        half1116
+	JNE        half1118
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1117
+	JMP        both1119
 
-half1116:
+half1118:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1117:
+both1119:
 	CMPB       152(AX), $0x00
-	JEQ        skip1118
+	JEQ        skip1120
 	CMPB       64(AX), $0x00
-	JNE        half1119
+	JNE        half1121
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1120
+	JMP        both1122
 
-half1119:
+half1121:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1120:
+both1122:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1121
+	JNE          act1123
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1121:
+act1123:
 	CMPB         152(AX), $0x03
-	JNE          act1122
+	JNE          act1124
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -14943,16 +14951,16 @@ act1121:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1122:
+act1124:
 	CMPB         152(AX), $0x02
-	JNE          act1123
+	JNE          act1125
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1124
+	JEQ          skip1126
 	VBROADCASTSS 124(AX), Y8
 
-skip1124:
+skip1126:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -14960,18 +14968,18 @@ skip1124:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1123:
-skip1118:
+act1125:
+skip1120:
 	CMPB         128(AX), $0x00
-	JEQ          skip1125
+	JEQ          skip1127
 	CMPB         152(AX), $0x01
-	JNE          draws1126
+	JNE          draws1128
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1127
+	JMP          drawn1129
 
-draws1126:
+draws1128:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -14995,15 +15003,15 @@ draws1126:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1127:
-skip1125:
+drawn1129:
+skip1127:
 	CMPB    16(AX), $0x00
-	JNE     half1128
+	JNE     half1130
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1129
+	JMP     both1131
 
-half1128:
+half1130:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15033,92 +15041,92 @@ half1128:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1129:
+both1131:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1130
+	JZ      skip1132
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1130:
+skip1132:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1114
+	JLE  cols1116
 
-cols1115:
+cols1117:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1132
+	JGT  cols1134
 
-cols1131:
+cols1133:
 	CMPB       40(AX), $0x00
-	JNE        half1133
+	JNE        half1135
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1134
+	JMP        both1136
 
-half1133:
+half1135:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1134:
+both1136:
 	CMPB       152(AX), $0x00
-	JEQ        skip1135
+	JEQ        skip1137
 	CMPB       64(AX), $0x00
-	JNE        half1136
+	JNE        half1138
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1137
+	JMP        both1139
 
-half1136:
+half1138:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1137:
+both1139:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1138
+	JNE          act1140
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1138:
+act1140:
 	CMPB         152(AX), $0x03
-	JNE          act1139
+	JNE          act1141
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1139:
+act1141:
 	CMPB         152(AX), $0x02
-	JNE          act1140
+	JNE          act1142
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1141
+	JEQ          skip1143
 	VBROADCASTSS 124(AX), Y6
 
-skip1141:
+skip1143:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1140:
-skip1135:
+act1142:
+skip1137:
 	CMPB         128(AX), $0x00
-	JEQ          skip1142
+	JEQ          skip1144
 	CMPB         152(AX), $0x01
-	JNE          draws1143
+	JNE          draws1145
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1144
+	JMP          drawn1146
 
-draws1143:
+draws1145:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15138,14 +15146,14 @@ draws1143:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1144:
-skip1142:
+drawn1146:
+skip1144:
 	CMPB    16(AX), $0x00
-	JNE     half1145
+	JNE     half1147
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1146
+	JMP     both1148
 
-half1145:
+half1147:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15161,29 +15169,29 @@ half1145:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1146:
+both1148:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1147
+	JZ      skip1149
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1147:
+skip1149:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1131
+	JLE  cols1133
 
-cols1132:
+cols1134:
 	CMPQ       CX, DX
-	JGE        row1148
+	JGE        row1150
 	CMPB       40(AX), $0x00
-	JNE        half1149
+	JNE        half1151
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1150
+	JMP        both1152
 
-half1149:
+half1151:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -15191,24 +15199,24 @@ half1149:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1151:
+copy1153:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1151
+	JNZ       copy1153
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1150:
+both1152:
 	CMPB       152(AX), $0x00
-	JEQ        skip1152
+	JEQ        skip1154
 	CMPB       64(AX), $0x00
-	JNE        half1153
+	JNE        half1155
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1154
+	JMP        both1156
 
-half1153:
+half1155:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -15216,54 +15224,54 @@ half1153:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1155:
+copy1157:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1155
+	JNZ       copy1157
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1154:
+both1156:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1156
+	JNE          act1158
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1156:
+act1158:
 	CMPB         152(AX), $0x03
-	JNE          act1157
+	JNE          act1159
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1157:
+act1159:
 	CMPB         152(AX), $0x02
-	JNE          act1158
+	JNE          act1160
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1159
+	JEQ          skip1161
 	VBROADCASTSS 124(AX), Y6
 
-skip1159:
+skip1161:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1158:
-skip1152:
+act1160:
+skip1154:
 	CMPB         128(AX), $0x00
-	JEQ          skip1160
+	JEQ          skip1162
 	CMPB         152(AX), $0x01
-	JNE          draws1161
+	JNE          draws1163
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1162
+	JMP          drawn1164
 
-draws1161:
+draws1163:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15283,14 +15291,14 @@ draws1161:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1162:
-skip1160:
+drawn1164:
+skip1162:
 	CMPB       16(AX), $0x00
-	JNE        half1163
+	JNE        half1165
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1164
+	JMP        both1166
 
-half1163:
+half1165:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15309,26 +15317,26 @@ half1163:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1165:
+copy1167:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1165
+	JNZ  copy1167
 
-both1164:
+both1166:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1166
+	JZ      skip1168
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1166:
-row1148:
+skip1168:
+row1150:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1111
+	JNZ  rows1113
 	VZEROUPPER
 	RET
 
@@ -15351,43 +15359,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1167:
+rows1169:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1169
+	JGT  cols1171
 
-cols1168:
+cols1170:
 	CMPB       40(AX), $0x00
-	JNE        half1170
+	JNE        half1172
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1171
+	JMP        both1173
 
-half1170:
+half1172:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1171:
+both1173:
 	CMPB       64(AX), $0x00
-	JNE        half1172
+	JNE        half1174
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1173
+	JMP        both1175
 
-half1172:
+half1174:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1173:
+both1175:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -15403,12 +15411,12 @@ both1173:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1174
+	JNE          half1176
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1175
+	JMP          both1177
 
-half1174:
+half1176:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -15438,42 +15446,42 @@ half1174:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1175:
+both1177:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1168
+	JLE  cols1170
 
-cols1169:
+cols1171:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1177
+	JGT  cols1179
 
-cols1176:
+cols1178:
 	CMPB       40(AX), $0x00
-	JNE        half1178
+	JNE        half1180
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1179
+	JMP        both1181
 
-half1178:
+half1180:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1179:
+both1181:
 	CMPB       64(AX), $0x00
-	JNE        half1180
+	JNE        half1182
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1181
+	JMP        both1183
 
-half1180:
+half1182:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1181:
+both1183:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -15482,11 +15490,11 @@ both1181:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1182
+	JNE          half1184
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1183
+	JMP          both1185
 
-half1182:
+half1184:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15502,22 +15510,22 @@ half1182:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1183:
+both1185:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1176
+	JLE  cols1178
 
-cols1177:
+cols1179:
 	CMPQ       CX, DX
-	JGE        row1184
+	JGE        row1186
 	CMPB       40(AX), $0x00
-	JNE        half1185
+	JNE        half1187
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1186
+	JMP        both1188
 
-half1185:
+half1187:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -15525,22 +15533,22 @@ half1185:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1187:
+copy1189:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1187
+	JNZ       copy1189
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1186:
+both1188:
 	CMPB       64(AX), $0x00
-	JNE        half1188
+	JNE        half1190
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1189
+	JMP        both1191
 
-half1188:
+half1190:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -15548,15 +15556,15 @@ half1188:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1190:
+copy1192:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1190
+	JNZ       copy1192
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1189:
+both1191:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -15565,11 +15573,11 @@ both1189:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1191
+	JNE          half1193
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1192
+	JMP          both1194
 
-half1191:
+half1193:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15588,19 +15596,19 @@ half1191:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1193:
+copy1195:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1193
+	JNZ  copy1195
 
-both1192:
-row1184:
+both1194:
+row1186:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1167
+	JNZ  rows1169
 	VZEROUPPER
 	RET
 
@@ -15624,9 +15632,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1195:
+group1197:
 	CMPQ         R9, $0x01
-	JLT          group1196
+	JLT          group1198
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -15640,39 +15648,39 @@ group1195:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1198
+	JGT          cols1200
 
-cols1197:
+cols1199:
 	CMPB       40(AX), $0x00
-	JNE        half1199
+	JNE        half1201
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1200
+	JMP        both1202
 
-half1199:
+half1201:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1200:
+both1202:
 	CMPB       64(AX), $0x00
-	JNE        half1201
+	JNE        half1203
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1202
+	JMP        both1204
 
-half1201:
+half1203:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1202:
+both1204:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15701,38 +15709,38 @@ both1202:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1197
+	JLE         cols1199
 
-cols1198:
+cols1200:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1204
+	JGT  cols1206
 
-cols1203:
+cols1205:
 	CMPB       40(AX), $0x00
-	JNE        half1205
+	JNE        half1207
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1206
+	JMP        both1208
 
-half1205:
+half1207:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1206:
+both1208:
 	CMPB       64(AX), $0x00
-	JNE        half1207
+	JNE        half1209
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1208
+	JMP        both1210
 
-half1207:
+half1209:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1208:
+both1210:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15750,18 +15758,18 @@ both1208:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1203
+	JLE         cols1205
 
-cols1204:
+cols1206:
 	CMPQ       CX, DX
-	JGE        row1209
+	JGE        row1211
 	CMPB       40(AX), $0x00
-	JNE        half1210
+	JNE        half1212
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1211
+	JMP        both1213
 
-half1210:
+half1212:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -15769,22 +15777,22 @@ half1210:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1212:
+copy1214:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1212
+	JNZ       copy1214
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1211:
+both1213:
 	CMPB       64(AX), $0x00
-	JNE        half1213
+	JNE        half1215
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1214
+	JMP        both1216
 
-half1213:
+half1215:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -15792,15 +15800,15 @@ half1213:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1215:
+copy1217:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1215
+	JNZ       copy1217
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1214:
+both1216:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15816,7 +15824,7 @@ both1214:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1209:
+row1211:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15842,36 +15850,36 @@ row1209:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1217
+	JGT          cols1219
 
-cols1216:
+cols1218:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1218
+	JNE     half1220
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both1219
+	JMP     both1221
 
-half1218:
+half1220:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1219:
+both1221:
 	CMPB    64(AX), $0x00
-	JNE     half1220
+	JNE     half1222
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both1221
+	JMP     both1223
 
-half1220:
+half1222:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1221:
+both1223:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -15881,12 +15889,12 @@ both1221:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1222
+	JNE         half1224
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both1223
+	JMP         both1225
 
-half1222:
+half1224:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -15916,49 +15924,49 @@ half1222:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both1223:
+both1225:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1216
+	JLE  cols1218
 
-cols1217:
+cols1219:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1225
+	JGT  cols1227
 
-cols1224:
+cols1226:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1226
-	VMOVUPS (SI)(CX*4), Y3
-	JMP     both1227
-
-half1226:
-	VPMOVZXWD (SI)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
-
-both1227:
-	CMPB    64(AX), $0x00
 	JNE     half1228
-	VMOVUPS (DI)(CX*4), Y6
+	VMOVUPS (SI)(CX*4), Y3
 	JMP     both1229
 
 half1228:
+	VPMOVZXWD (SI)(CX*2), Y3
+	VPSLLD    $0x10, Y3, Y3
+
+both1229:
+	CMPB    64(AX), $0x00
+	JNE     half1230
+	VMOVUPS (DI)(CX*4), Y6
+	JMP     both1231
+
+half1230:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1229:
+both1231:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1230
+	JNE         half1232
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both1231
+	JMP         both1233
 
-half1230:
+half1232:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -15974,68 +15982,68 @@ half1230:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both1231:
+both1233:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1224
+	JLE  cols1226
 
-cols1225:
+cols1227:
 	CMPQ       CX, DX
-	JGE        row1232
+	JGE        row1234
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1233
+	JNE        half1235
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1234
+	JMP        both1236
 
-half1233:
+half1235:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1235:
+copy1237:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1235
+	JNZ       copy1237
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1234:
+both1236:
 	CMPB       64(AX), $0x00
-	JNE        half1236
+	JNE        half1238
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both1237
+	JMP        both1239
 
-half1236:
+half1238:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1238:
+copy1240:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1238
+	JNZ       copy1240
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1237:
+both1239:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1239
+	JNE         half1241
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both1240
+	JMP         both1242
 
-half1239:
+half1241:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16054,21 +16062,21 @@ half1239:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1241:
+copy1243:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1241
+	JNZ  copy1243
 
-both1240:
-row1232:
+both1242:
+row1234:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1195
+	JMP  group1197
 
-group1196:
+group1198:
 	VZEROUPPER
 	RET
 
@@ -16086,23 +16094,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1243:
+far1245:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1243
+	JLT  far1245
 
-turn1244:
+turn1246:
 	CMPQ  BX, 48(AX)
-	JCC   skip1245
+	JCC   skip1247
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1246
+	JZ    have1248
 	MOVL  (CX)(BX*4), SI
 
-have1246:
+have1248:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16110,25 +16118,25 @@ have1246:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1247
+	JZ    even1249
 	LEAQ  (CX)(SI*4), CX
 
-even1247:
+even1249:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1248
+	JGE   next1250
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1249
+	JZ    unlisted1251
 	MOVL  (R8)(CX*4), SI
 
-unlisted1249:
+unlisted1251:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1248:
+next1250:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -16136,17 +16144,17 @@ next1248:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1251
+	JGT          cols1253
 
-cols1250:
+cols1252:
 	CMPB       16(AX), $0x00
-	JNE        half1252
+	JNE        half1254
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1253
+	JMP        both1255
 
-half1252:
+half1254:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -16154,46 +16162,46 @@ half1252:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1253:
+both1255:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1250
+	JLE  cols1252
 
-cols1251:
+cols1253:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1255
+	JGT  cols1257
 
-cols1254:
+cols1256:
 	CMPB       16(AX), $0x00
-	JNE        half1256
+	JNE        half1258
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1257
+	JMP        both1259
 
-half1256:
+half1258:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1257:
+both1259:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1254
+	JLE    cols1256
 
-cols1255:
+cols1257:
 	CMPQ       CX, DX
-	JGE        row1258
+	JGE        row1260
 	CMPB       16(AX), $0x00
-	JNE        half1259
+	JNE        half1261
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1260
+	JMP        both1262
 
-half1259:
+half1261:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16201,19 +16209,19 @@ half1259:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1261:
+copy1263:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1261
+	JNZ       copy1263
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1260:
+both1262:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1258:
+row1260:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -16224,17 +16232,17 @@ row1258:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1245:
+skip1247:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1262
+	JCC   skip1264
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1263
+	JZ    have1265
 	MOVL  (CX)(BX*4), SI
 
-have1263:
+have1265:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16242,10 +16250,10 @@ have1263:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1264
+	JZ    even1266
 	LEAQ  (R10)(CX*4), R10
 
-even1264:
+even1266:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -16253,26 +16261,26 @@ even1264:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1266
+	JGT          cols1268
 
-cols1265:
+cols1267:
 	CMPB    16(AX), $0x00
-	JNE     half1267
+	JNE     half1269
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1268
+	JMP     both1270
 
-half1267:
+half1269:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1268:
+both1270:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1269
+	JNE          half1271
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16317,9 +16325,9 @@ both1268:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1270
+	JMP          both1272
 
-half1269:
+half1271:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16356,31 +16364,31 @@ half1269:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1270:
+both1272:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1265
+	JLE  cols1267
 
-cols1266:
+cols1268:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1272
+	JGT  cols1274
 
-cols1271:
+cols1273:
 	CMPB    16(AX), $0x00
-	JNE     half1273
+	JNE     half1275
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1274
+	JMP     both1276
 
-half1273:
+half1275:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1274:
+both1276:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1275
+	JNE          half1277
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16408,9 +16416,9 @@ both1274:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1276
+	JMP          both1278
 
-half1275:
+half1277:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16433,39 +16441,39 @@ half1275:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1276:
+both1278:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1271
+	JLE  cols1273
 
-cols1272:
+cols1274:
 	CMPQ       CX, DX
-	JGE        row1277
+	JGE        row1279
 	CMPB       16(AX), $0x00
-	JNE        half1278
+	JNE        half1280
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1279
+	JMP        both1281
 
-half1278:
+half1280:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1280:
+copy1282:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1280
+	JNZ       copy1282
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1279:
+both1281:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1281
+	JNE          half1283
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16494,9 +16502,9 @@ both1279:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1282
+	JMP          both1284
 
-half1281:
+half1283:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16520,8 +16528,8 @@ half1281:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1282:
-row1277:
+both1284:
+row1279:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -16534,28 +16542,28 @@ row1277:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1284
+	JZ           skip1286
 	MOVL         (CX)(SI*4), R8
 
-skip1284:
+skip1286:
 	TESTQ  R8, R8
-	JS     unlabelled1283
+	JS     unlabelled1285
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1283:
-skip1262:
+unlabelled1285:
+skip1264:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1285
+	JCC   skip1287
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1286
+	JZ    have1288
 	MOVL  (CX)(BX*4), SI
 
-have1286:
+have1288:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16563,17 +16571,17 @@ have1286:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1287
+	JZ    even1289
 	LEAQ  (R10)(CX*4), R10
 
-even1287:
+even1289:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1288
+	JZ    skip1290
 	MOVL  (CX)(SI*4), R8
 
-skip1288:
+skip1290:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -16581,92 +16589,92 @@ skip1288:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1289
+	JS     unlabelled1291
 	CMPB   16(AX), $0x00
-	JNE    half1290
+	JNE    half1292
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1291
+	JMP    both1293
 
-half1290:
+half1292:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1291:
+both1293:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1289
+	JNE          unlabelled1291
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1293:
+next1295:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1295
+	JGT     last1297
 	CMPB    16(AX), $0x00
-	JNE     half1296
+	JNE     half1298
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1297
+	JMP     both1299
 
-half1296:
+half1298:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1297:
+both1299:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1292
+	JNZ       found1294
 	ADDQ      $0x08, CX
-	JMP       next1293
+	JMP       next1295
 
-last1295:
+last1297:
 	CMPQ       CX, DX
-	JGE        end1294
+	JGE        end1296
 	CMPB       16(AX), $0x00
-	JNE        half1298
+	JNE        half1300
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1299
+	JMP        both1301
 
-half1298:
+half1300:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1300:
+copy1302:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1300
+	JNZ       copy1302
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1299:
+both1301:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1292
+	JNZ       found1294
 	MOVQ      DX, CX
-	JMP       end1294
+	JMP       end1296
 
-found1292:
+found1294:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1294:
+end1296:
 	CMPQ CX, R8
-	JNE  unlabelled1289
+	JNE  unlabelled1291
 	INCQ 112(AX)
 
-unlabelled1289:
+unlabelled1291:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1301
+	JZ           skip1303
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -16675,18 +16683,18 @@ unlabelled1289:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1303
+	JGT          cols1305
 
-cols1302:
+cols1304:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1304
+	JNE     half1306
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1305
+	JMP     both1307
 
-half1304:
+half1306:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16716,25 +16724,25 @@ half1304:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1305:
+both1307:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1302
+	JLE  cols1304
 
-cols1303:
+cols1305:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1307
+	JGT  cols1309
 
-cols1306:
+cols1308:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1308
+	JNE     half1310
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1309
+	JMP     both1311
 
-half1308:
+half1310:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16750,22 +16758,22 @@ half1308:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1309:
+both1311:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1306
+	JLE  cols1308
 
-cols1307:
+cols1309:
 	CMPQ       CX, DX
-	JGE        row1310
+	JGE        row1312
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1311
+	JNE        half1313
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1312
+	JMP        both1314
 
-half1311:
+half1313:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16784,20 +16792,20 @@ half1311:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1313:
+copy1315:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1313
+	JNZ  copy1315
 
-both1312:
-row1310:
-skip1301:
-skip1285:
+both1314:
+row1312:
+skip1303:
+skip1287:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1244
+	JLT  turn1246
 	VZEROUPPER
 	RET
 
@@ -16819,37 +16827,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1314:
+rows1316:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1316
+	JGT  cols1318
 
-cols1315:
+cols1317:
 	CMPB       16(AX), $0x00
-	JNE        half1317
+	JNE        half1319
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1318
+	JMP        both1320
 
-half1317:
+half1319:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1318:
+both1320:
 	CMPB       40(AX), $0x00
-	JNE        half1319
+	JNE        half1321
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1320
+	JMP        both1322
 
-half1319:
+half1321:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1320:
+both1322:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -16857,7 +16865,7 @@ both1320:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1321
+	JNE          half1323
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16888,7 +16896,7 @@ both1320:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1323
+	JZ           skip1325
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -16897,11 +16905,11 @@ both1320:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1324
+	JNE          half1326
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1325
+	JMP          both1327
 
-half1324:
+half1326:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16917,11 +16925,11 @@ half1324:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1325:
-skip1323:
-	JMP both1322
+both1327:
+skip1325:
+	JMP both1324
 
-half1321:
+half1323:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16946,7 +16954,7 @@ half1321:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1326
+	JZ           skip1328
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -16955,11 +16963,11 @@ half1321:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1327
+	JNE          half1329
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1328
+	JMP          both1330
 
-half1327:
+half1329:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16975,11 +16983,11 @@ half1327:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1328:
-skip1326:
-both1322:
+both1330:
+skip1328:
+both1324:
 	DECQ         R8
-	JNZ          more1329
+	JNZ          more1331
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17014,22 +17022,22 @@ both1322:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1329:
+more1331:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1315
+	JLE  cols1317
 
-cols1316:
+cols1318:
 	CMPQ       CX, DX
-	JGE        row1330
+	JGE        row1332
 	CMPB       16(AX), $0x00
-	JNE        half1331
+	JNE        half1333
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1332
+	JMP        both1334
 
-half1331:
+half1333:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17037,22 +17045,22 @@ half1331:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1333:
+copy1335:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1333
+	JNZ       copy1335
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1332:
+both1334:
 	CMPB       40(AX), $0x00
-	JNE        half1334
+	JNE        half1336
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1335
+	JMP        both1337
 
-half1334:
+half1336:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17060,15 +17068,15 @@ half1334:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1336:
+copy1338:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1336
+	JNZ       copy1338
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1335:
+both1337:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17076,7 +17084,7 @@ both1335:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1337
+	JNE          half1339
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17108,7 +17116,7 @@ both1335:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1339
+	JZ           skip1341
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17117,11 +17125,11 @@ both1335:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1340
+	JNE          half1342
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1341
+	JMP          both1343
 
-half1340:
+half1342:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17140,17 +17148,17 @@ half1340:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1342:
+copy1344:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1342
+	JNZ  copy1344
 
-both1341:
-skip1339:
-	JMP both1338
+both1343:
+skip1341:
+	JMP both1340
 
-half1337:
+half1339:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17176,7 +17184,7 @@ half1337:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1343
+	JZ           skip1345
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17185,11 +17193,11 @@ half1337:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1344
+	JNE          half1346
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1345
+	JMP          both1347
 
-half1344:
+half1346:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17208,17 +17216,17 @@ half1344:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1346:
+copy1348:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1346
+	JNZ  copy1348
 
-both1345:
-skip1343:
-both1338:
+both1347:
+skip1345:
+both1340:
 	DECQ         R8
-	JNZ          more1347
+	JNZ          more1349
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17253,13 +17261,13 @@ both1338:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1347:
-row1330:
+more1349:
+row1332:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1314
+	JNZ          rows1316
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17313,24 +17321,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1348:
+rows1350:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1350
+	JGT  cols1352
 
-cols1349:
+cols1351:
 	CMPB       16(AX), $0x00
-	JNE        half1351
+	JNE        half1353
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1352
+	JMP        both1354
 
-half1351:
+half1353:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17345,18 +17353,18 @@ half1351:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1352:
+both1354:
 	CMPB       40(AX), $0x00
-	JNE        half1353
+	JNE        half1355
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1354
+	JMP        both1356
 
-half1353:
+half1355:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -17371,7 +17379,7 @@ half1353:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1354:
+both1356:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -17379,22 +17387,22 @@ both1354:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1349
+	JLE         cols1351
 
-cols1350:
+cols1352:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1356
+	JGT  cols1358
 
-cols1355:
+cols1357:
 	CMPB       16(AX), $0x00
-	JNE        half1357
+	JNE        half1359
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1358
+	JMP        both1360
 
-half1357:
+half1359:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17403,15 +17411,15 @@ half1357:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1358:
+both1360:
 	CMPB       40(AX), $0x00
-	JNE        half1359
+	JNE        half1361
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1360
+	JMP        both1362
 
-half1359:
+half1361:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -17420,88 +17428,88 @@ half1359:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1360:
+both1362:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1355
+	JLE         cols1357
 
-cols1356:
+cols1358:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1362
+	JGT  cols1364
 
-cols1361:
+cols1363:
 	CMPB       16(AX), $0x00
-	JNE        half1363
+	JNE        half1365
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1364
+	JMP        both1366
 
-half1363:
+half1365:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1364:
+both1366:
 	CMPB       40(AX), $0x00
-	JNE        half1365
+	JNE        half1367
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1366
+	JMP        both1368
 
-half1365:
+half1367:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1366:
+both1368:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1361
+	JLE         cols1363
 
-cols1362:
+cols1364:
 	CMPQ        CX, DX
-	JGE         row1367
+	JGE         row1369
 	CMPB        16(AX), $0x00
-	JNE         half1368
+	JNE         half1370
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1369
+	JMP         both1371
 
-half1368:
+half1370:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1369:
+both1371:
 	CMPB        40(AX), $0x00
-	JNE         half1370
+	JNE         half1372
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1371
+	JMP         both1373
 
-half1370:
+half1372:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1371:
+both1373:
 	VFMADD231PD Z4, Z5, Z0
 
-row1367:
+row1369:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1348
+	JNZ           rows1350
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -17539,15 +17547,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1372:
+rows1374:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1374
+	JGT  cols1376
 
-cols1373:
+cols1375:
 	CMPB       16(AX), $0x00
-	JNE        half1375
+	JNE        half1377
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -17556,9 +17564,9 @@ cols1373:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1376
+	JMP        both1378
 
-half1375:
+half1377:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -17566,7 +17574,7 @@ half1375:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1376:
+both1378:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -17574,80 +17582,80 @@ both1376:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1373
+	JLE         cols1375
 
-cols1374:
+cols1376:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1378
+	JGT  cols1380
 
-cols1377:
+cols1379:
 	CMPB       16(AX), $0x00
-	JNE        half1379
+	JNE        half1381
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1380
+	JMP        both1382
 
-half1379:
+half1381:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1380:
+both1382:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1377
+	JLE         cols1379
 
-cols1378:
+cols1380:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1382
+	JGT  cols1384
 
-cols1381:
+cols1383:
 	CMPB       16(AX), $0x00
-	JNE        half1383
+	JNE        half1385
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1384
+	JMP        both1386
 
-half1383:
+half1385:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1384:
+both1386:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1381
+	JLE         cols1383
 
-cols1382:
+cols1384:
 	CMPQ       CX, DX
-	JGE        row1385
+	JGE        row1387
 	CMPB       16(AX), $0x00
-	JNE        half1386
+	JNE        half1388
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1387
+	JMP        both1389
 
-half1386:
+half1388:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1387:
+both1389:
 	VFMADD231PS Z7, Z2, Z3
 
-row1385:
+row1387:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1372
+	JNZ           rows1374
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -17679,14 +17687,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1388
+	JEQ   wide1390
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1389
+	JZ    skip1391
 	CMPB  40(AX), $0x00
-	JEQ   wide1388
+	JEQ   wide1390
 
-skip1389:
+skip1391:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -17698,22 +17706,22 @@ skip1389:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1390:
+group1392:
 	CMPQ DI, $0x10
-	JLT  group1391
+	JLT  group1393
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1393
+	JGT  cols1395
 
-cols1392:
+cols1394:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1394
+	JZ           plain1396
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -17742,7 +17750,7 @@ cols1392:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1396:
+pair1398:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
@@ -17778,10 +17786,10 @@ pair1396:
 	ADDQ        $0x80, R10
 	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1396
-	JMP         summed1395
+	JNZ         pair1398
+	JMP         summed1397
 
-plain1394:
+plain1396:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -17790,7 +17798,7 @@ plain1394:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1397:
+pair1399:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
@@ -17809,9 +17817,9 @@ pair1397:
 	VFMADD231PS Z8, Z8, Z5
 	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1397
+	JNZ         pair1399
 
-summed1395:
+summed1397:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -17847,19 +17855,19 @@ summed1395:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1392
+	JLE           cols1394
 
-cols1393:
+cols1395:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1399
+	JGT  cols1401
 
-cols1398:
+cols1400:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1400
+	JZ           plain1402
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -17881,7 +17889,7 @@ cols1398:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1402:
+pair1404:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -17907,10 +17915,10 @@ pair1402:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1402
-	JMP         summed1401
+	JNZ         pair1404
+	JMP         summed1403
 
-plain1400:
+plain1402:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -17919,7 +17927,7 @@ plain1400:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1403:
+pair1405:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -17933,9 +17941,9 @@ pair1403:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1403
+	JNZ         pair1405
 
-summed1401:
+summed1403:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -17955,16 +17963,16 @@ summed1401:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1398
+	JLE           cols1400
 
-cols1399:
+cols1401:
 	CMPQ         CX, R8
-	JGE          row1404
+	JGE          row1406
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1405
+	JZ           plain1407
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -17986,7 +17994,7 @@ cols1399:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1407:
+pair1409:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18012,10 +18020,10 @@ pair1407:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1407
-	JMP         summed1406
+	JNZ         pair1409
+	JMP         summed1408
 
-plain1405:
+plain1407:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18024,7 +18032,7 @@ plain1405:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1408:
+pair1410:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18038,9 +18046,9 @@ pair1408:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1408
+	JNZ         pair1410
 
-summed1406:
+summed1408:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18058,7 +18066,7 @@ summed1406:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1404:
+row1406:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18092,32 +18100,32 @@ row1404:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1390
+	JMP  group1392
 
-group1391:
-wide1388:
-group1409:
+group1393:
+wide1390:
+group1411:
 	CMPQ DI, $0x04
-	JLT  group1410
+	JLT  group1412
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1412
+	JGT  cols1414
 
-cols1411:
+cols1413:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1413
+	JZ         plain1415
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1415
+	JNE        half1417
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18131,9 +18139,9 @@ cols1411:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1416
+	JMP        both1418
 
-half1415:
+half1417:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18155,10 +18163,10 @@ half1415:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1416:
+both1418:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1417
+	JNE        half1419
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18172,9 +18180,9 @@ both1416:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1418
+	JMP        both1420
 
-half1417:
+half1419:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18196,7 +18204,7 @@ half1417:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1418:
+both1420:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18213,12 +18221,12 @@ both1418:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1414
+	JMP         summed1416
 
-plain1413:
+plain1415:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1419
+	JNE        half1421
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18232,9 +18240,9 @@ plain1413:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1420
+	JMP        both1422
 
-half1419:
+half1421:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18256,7 +18264,7 @@ half1419:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1420:
+both1422:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18266,7 +18274,7 @@ both1420:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1414:
+summed1416:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18274,24 +18282,24 @@ summed1414:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1411
+	JLE     cols1413
 
-cols1412:
+cols1414:
 	CMPQ        CX, DX
-	JGE         row1421
+	JGE         row1423
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1422
+	JZ          plain1424
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1424
+	JNE         half1426
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18305,9 +18313,9 @@ cols1412:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1425
+	JMP         both1427
 
-half1424:
+half1426:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18329,10 +18337,10 @@ half1424:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1425:
+both1427:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1426
+	JNE         half1428
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18346,9 +18354,9 @@ both1425:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1427
+	JMP         both1429
 
-half1426:
+half1428:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18370,7 +18378,7 @@ half1426:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1427:
+both1429:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18387,12 +18395,12 @@ both1427:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1423
+	JMP         summed1425
 
-plain1422:
+plain1424:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1428
+	JNE         half1430
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18406,9 +18414,9 @@ plain1422:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1429
+	JMP         both1431
 
-half1428:
+half1430:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18430,7 +18438,7 @@ half1428:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1429:
+both1431:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18440,13 +18448,13 @@ both1429:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1423:
+summed1425:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1421:
+row1423:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18456,81 +18464,81 @@ row1421:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1409
+	JMP  group1411
 
-group1410:
-group1430:
+group1412:
+group1432:
 	CMPQ DI, $0x01
-	JLT  group1431
+	JLT  group1433
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1433
+	JGT  cols1435
 
-cols1432:
+cols1434:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1434
+	JZ         plain1436
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1436
+	JNE        half1438
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1437
+	JMP        both1439
 
-half1436:
+half1438:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1437:
+both1439:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1438
+	JNE        half1440
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1439
+	JMP        both1441
 
-half1438:
+half1440:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1439:
+both1441:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1435
+	JMP         summed1437
 
-plain1434:
+plain1436:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1440
+	JNE        half1442
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1441
+	JMP        both1443
 
-half1440:
+half1442:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1441:
+both1443:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1435:
+summed1437:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18538,106 +18546,114 @@ summed1435:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1432
+	JLE     cols1434
 
-cols1433:
+cols1435:
 	CMPQ        CX, DX
-	JGE         row1442
+	JGE         row1444
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1443
+	JZ          plain1445
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1445
+	JNE         half1447
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1446
+	JMP         both1448
 
-half1445:
+half1447:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1446:
+both1448:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1447
+	JNE         half1449
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1448
+	JMP         both1450
 
-half1447:
+half1449:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1448:
+both1450:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1444
+	JMP         summed1446
 
-plain1443:
+plain1445:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1449
+	JNE         half1451
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1450
+	JMP         both1452
 
-half1449:
+half1451:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1450:
+both1452:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1444:
+summed1446:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1442:
+row1444:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1430
+	JMP  group1432
 
-group1431:
+group1433:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $14272-8
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z0
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         32(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K1
-	CMPQ         DX, $0x18
-	JGT          longer1452
+TEXT ·argmaxAVX512(SB), $7144-8
+	MOVQ      a+0(FP), AX
+	VMOVDQU32 elementToUpper<>+0(SB), Z0
+	VMOVDQU32 elementToUpper<>+64(SB), Z0
+	MOVL      $0xaaaaaaaa, CX
+	KMOVD     CX, K1
+	MOVQ      32(AX), DX
+	MOVQ      DX, CX
+	ANDQ      $0x0f, CX
+	MOVQ      $0x0000ffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVW     BX, K1
+	CMPB      16(AX), $0x00
+	JNE       half1455
+	CMPQ      DX, $0x18
+	JMP       both1456
+
+half1455:
+	CMPQ DX, $0x28
+
+both1456:
+	JGT          longer1454
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -18646,15 +18662,15 @@ TEXT ·argmaxAVX512(SB), $14272-8
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1453:
+far1457:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1453
+	JLT  far1457
 	MOVQ DI, 32(SP)
 
-sixteen1454:
+sixteen1458:
 	MOVQ         16(SP), SI
 	MOVQ         SI, 24(SP)
 	MOVQ         24(AX), SI
@@ -18672,12 +18688,12 @@ sixteen1454:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half1458
+	JNE          half1462
 	ADDQ         R9, R9
-	JMP          both1459
+	JMP          both1463
 
-half1458:
-both1459:
+half1462:
+both1463:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -18690,7 +18706,7 @@ both1459:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1455
+	JLE           have1459
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z2
 	VPADDD        elementNumbers<>+0(SB), Z2, Z2
@@ -18713,19 +18729,19 @@ both1459:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half1460
+	JNE           half1464
 	ADDQ          R8, R8
-	JMP           both1461
+	JMP           both1465
 
-half1460:
-both1461:
+half1464:
+both1465:
 	XORQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half1462
+	JNE  half1466
 
-piece1464:
+piece1468:
 	CMPQ            R8, $0x10
-	JLT             short1465
+	JLT             short1469
 	MOVQ            7016(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z2
 	MOVQ            7024(SP), R9
@@ -18773,11 +18789,11 @@ piece1464:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R8
-	JMP             piece1464
+	JMP             piece1468
 
-short1465:
+short1469:
 	TESTQ        R8, R8
-	JZ           pieces1466
+	JZ           pieces1470
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -18847,13 +18863,13 @@ short1465:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces1466:
-	JMP both1463
+pieces1470:
+	JMP both1467
 
-half1462:
-piece1467:
+half1466:
+piece1471:
 	CMPQ            R8, $0x10
-	JLT             short1468
+	JLT             short1472
 	MOVQ            7016(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z2
 	MOVQ            7024(SP), R9
@@ -18913,11 +18929,11 @@ piece1467:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R8
-	JMP             piece1467
+	JMP             piece1471
 
-short1468:
+short1472:
 	TESTQ        R8, R8
-	JZ           pieces1469
+	JZ           pieces1473
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -18999,11 +19015,11 @@ short1468:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces1469:
-both1463:
-	JMP read1457
+pieces1473:
+both1467:
+	JMP read1461
 
-have1455:
+have1459:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -19012,16 +19028,16 @@ have1455:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half1470
+	JNE  half1474
 	ADDQ R13, R13
-	JMP  both1471
+	JMP  both1475
 
-half1470:
-both1471:
+half1474:
+both1475:
 	CMPB 16(AX), $0x00
-	JNE  half1472
+	JNE  half1476
 
-piece1474:
+piece1478:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19056,11 +19072,11 @@ piece1474:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1474
-	JMP             both1473
+	JG              piece1478
+	JMP             both1477
 
-half1472:
-piece1475:
+half1476:
+piece1479:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19107,10 +19123,10 @@ piece1475:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1475
+	JG              piece1479
 
-both1473:
-read1457:
+both1477:
+read1461:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -19129,14 +19145,14 @@ read1457:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1476:
+four1480:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1476
+	JLT          four1480
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -19153,12 +19169,12 @@ four1476:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         16(AX), $0x00
-	JNE          half1477
+	JNE          half1481
 	MOVQ         DX, R8
 	XORQ         DI, DI
 	SHLQ         $0x06, R8
 
-four1479:
+four1483:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	PREFETCHT0   128(SI)
@@ -19177,15 +19193,15 @@ four1479:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1479
-	JMP          both1478
+	JLT          four1483
+	JMP          both1482
 
-half1477:
+half1481:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1480:
+four1484:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -19202,9 +19218,9 @@ four1480:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1480
+	JLT          four1484
 
-both1478:
+both1482:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -19216,605 +19232,15 @@ both1478:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen1454
-	JMP          done1451
+	JLT          sixteen1458
+	JMP          done1453
 
-longer1452:
-	CMPB 16(AX), $0x00
-	JNE  half1481
-	JMP  both1482
-
-half1481:
-	CMPQ         DX, $0x30
-	JGT          longer1483
-	VBROADCASTSS elementffff0000<>+0(SB), Z0
-	XORQ         CX, CX
-	LEAQ         7168(SP), BX
-	ADDQ         $0x3f, BX
-	ANDQ         $-64, BX
-	XORQ         SI, SI
-	XORQ         DI, DI
-
-far1484:
-	INCQ DI
-	ADDQ DX, SI
-	ADDQ DX, SI
-	CMPQ SI, $0x00000c00
-	JLT  far1484
-	MOVQ DI, 7160(SP)
-
-sixteen1485:
-	MOVQ         7144(SP), SI
-	MOVQ         SI, 7152(SP)
-	MOVQ         24(AX), SI
-	SUBQ         CX, SI
-	MOVQ         $0x00000010, DI
-	CMPQ         SI, DI
-	CMOVQGT      DI, SI
-	MOVQ         SI, 7144(SP)
-	VBROADCASTSS elementff800000<>+0(SB), Z1
-	MOVQ         CX, SI
-	MOVQ         8(AX), DI
-	IMULQ        8(AX), SI
-	ADDQ         (AX), SI
-	MOVQ         24(AX), R8
-	MOVQ         DX, R9
-	ADDQ         R9, R9
-	CMPB         16(AX), $0x00
-	JNE          half1489
-	ADDQ         R9, R9
-	JMP          both1490
-
-half1489:
-both1490:
-	DECQ          R8
-	IMULQ         8(AX), R8
-	ADDQ          (AX), R8
-	ADDQ          R9, R8
-	ADDQ          $0x0f, R9
-	ANDQ          $-16, R9
-	ADDQ          SI, R9
-	LEAQ          (R9)(DI*8), R9
-	LEAQ          (R9)(DI*4), R9
-	LEAQ          (R9)(DI*2), R9
-	LEAQ          (R9)(DI*1), R9
-	CMPQ          R9, R8
-	JLE           have1486
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z2
-	VPADDD        elementNumbers<>+0(SB), Z2, Z2
-	VPBROADCASTD  24(AX), Z3
-	VPADDD.BCST   elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD       Z3, Z2, Z2
-	VPBROADCASTQ  8(AX), Z3
-	VPBROADCASTQ  (AX), Z4
-	VEXTRACTI64X4 $0x00, Z2, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z3, Z5, Z5
-	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 14144(SP)
-	VEXTRACTI64X4 $0x01, Z2, Y2
-	VPMOVZXDQ     Y2, Z2
-	VPMULUDQ      Z3, Z2, Z2
-	VPADDQ        Z4, Z2, Z2
-	VMOVDQU64     Z2, 14208(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
-	CMPB          16(AX), $0x00
-	JNE           half1491
-	ADDQ          R8, R8
-	JMP           both1492
-
-half1491:
-both1492:
-	XORQ SI, SI
-	CMPB 16(AX), $0x00
-	JNE  half1493
-
-piece1495:
-	CMPQ            R8, $0x10
-	JLT             short1496
-	MOVQ            14144(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z2
-	MOVQ            14152(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            14160(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            14168(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            14176(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
-	MOVQ            14184(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            14192(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            14200(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            14208(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
-	MOVQ            14216(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            14224(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            14232(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            14240(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
-	MOVQ            14248(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            14256(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            14264(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VMOVUPS         Z5, (DI)
-	VMOVUPS         Z2, 64(DI)
-	VMOVUPS         Z6, 128(DI)
-	VMOVUPS         Z3, 192(DI)
-	ADDQ            $0x10, SI
-	ADDQ            $0x00000100, DI
-	SUBQ            $0x10, R8
-	JMP             piece1495
-
-short1496:
-	TESTQ        R8, R8
-	JZ           pieces1497
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         14144(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VMOVDQU16.Z  (R8)(SI*1), K1, X3
-	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         14152(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         14160(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         14168(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         14176(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z2, Z2
-	MOVQ         14184(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z3, Z3
-	MOVQ         14192(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z4, Z4
-	MOVQ         14200(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z5, Z5
-	MOVQ         14208(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z2, Z2
-	MOVQ         14216(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z3, Z3
-	MOVQ         14224(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z4, Z4
-	MOVQ         14232(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z5, Z5
-	MOVQ         14240(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z2, Z2
-	MOVQ         14248(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z3, Z3
-	MOVQ         14256(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z4, Z4
-	MOVQ         14264(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z5, Z5
-	VUNPCKLPS    Z3, Z2, Z6
-	VUNPCKHPS    Z3, Z2, Z3
-	VUNPCKLPS    Z5, Z4, Z2
-	VUNPCKHPS    Z5, Z4, Z4
-	VUNPCKLPD    Z2, Z6, Z5
-	VUNPCKHPD    Z2, Z6, Z2
-	VUNPCKLPD    Z4, Z3, Z6
-	VUNPCKHPD    Z4, Z3, Z3
-	VMOVUPS      Z5, (DI)
-	VMOVUPS      Z2, 64(DI)
-	VMOVUPS      Z6, 128(DI)
-	VMOVUPS      Z3, 192(DI)
-
-pieces1497:
-	JMP both1494
-
-half1493:
-piece1498:
-	CMPQ            R8, $0x10
-	JLT             short1499
-	MOVQ            14144(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z2
-	MOVQ            14152(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            14160(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            14168(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            14176(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
-	MOVQ            14184(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            14192(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            14200(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            14208(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
-	MOVQ            14216(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            14224(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            14232(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            14240(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
-	MOVQ            14248(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            14256(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            14264(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VPSLLD          $0x10, Z5, Z4
-	VPANDD          Z0, Z5, Z5
-	VPSLLD          $0x10, Z2, Z7
-	VPANDD          Z0, Z2, Z2
-	VPSLLD          $0x10, Z6, Z8
-	VPANDD          Z0, Z6, Z6
-	VPSLLD          $0x10, Z3, Z9
-	VPANDD          Z0, Z3, Z3
-	VMOVUPS         Z4, (DI)
-	VMOVUPS         Z5, 64(DI)
-	VMOVUPS         Z7, 128(DI)
-	VMOVUPS         Z2, 192(DI)
-	VMOVUPS         Z8, 256(DI)
-	VMOVUPS         Z6, 320(DI)
-	VMOVUPS         Z9, 384(DI)
-	VMOVUPS         Z3, 448(DI)
-	ADDQ            $0x10, SI
-	ADDQ            $0x00000200, DI
-	SUBQ            $0x10, R8
-	JMP             piece1498
-
-short1499:
-	TESTQ        R8, R8
-	JZ           pieces1500
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         14144(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VMOVDQU16.Z  (R8)(SI*1), K1, X3
-	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         14152(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         14160(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         14168(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         14176(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z2, Z2
-	MOVQ         14184(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z3, Z3
-	MOVQ         14192(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z4, Z4
-	MOVQ         14200(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z5, Z5
-	MOVQ         14208(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z2, Z2
-	MOVQ         14216(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z3, Z3
-	MOVQ         14224(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z4, Z4
-	MOVQ         14232(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z5, Z5
-	MOVQ         14240(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z2, Z2
-	MOVQ         14248(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z3, Z3
-	MOVQ         14256(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z4, Z4
-	MOVQ         14264(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z5, Z5
-	VUNPCKLPS    Z3, Z2, Z6
-	VUNPCKHPS    Z3, Z2, Z3
-	VUNPCKLPS    Z5, Z4, Z2
-	VUNPCKHPS    Z5, Z4, Z4
-	VUNPCKLPD    Z2, Z6, Z5
-	VUNPCKHPD    Z2, Z6, Z2
-	VUNPCKLPD    Z4, Z3, Z6
-	VUNPCKHPD    Z4, Z3, Z3
-	VPSLLD       $0x10, Z5, Z4
-	VPANDD       Z0, Z5, Z5
-	VPSLLD       $0x10, Z2, Z7
-	VPANDD       Z0, Z2, Z2
-	VPSLLD       $0x10, Z6, Z8
-	VPANDD       Z0, Z6, Z6
-	VPSLLD       $0x10, Z3, Z9
-	VPANDD       Z0, Z3, Z3
-	VMOVUPS      Z4, (DI)
-	VMOVUPS      Z5, 64(DI)
-	VMOVUPS      Z7, 128(DI)
-	VMOVUPS      Z2, 192(DI)
-	VMOVUPS      Z8, 256(DI)
-	VMOVUPS      Z6, 320(DI)
-	VMOVUPS      Z9, 384(DI)
-	VMOVUPS      Z3, 448(DI)
-
-pieces1500:
-both1494:
-	JMP read1488
-
-have1486:
-	LEAQ (DI)(DI*2), R8
-	LEAQ (SI)(DI*4), R9
-	LEAQ (R9)(DI*4), R10
-	LEAQ (R10)(DI*4), R11
-	MOVQ BX, R12
-	MOVQ DX, R13
-	ADDQ R13, R13
-	CMPB 16(AX), $0x00
-	JNE  half1501
-	ADDQ R13, R13
-	JMP  both1502
-
-half1501:
-both1502:
-	CMPB 16(AX), $0x00
-	JNE  half1503
-
-piece1505:
-	VBROADCASTF32X4 (SI), Z2
-	VINSERTF32X4    $0x01, (R9), Z2, Z2
-	VINSERTF32X4    $0x02, (R10), Z2, Z2
-	VINSERTF32X4    $0x03, (R11), Z2, Z2
-	VBROADCASTF32X4 (SI)(DI*1), Z3
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
-	VBROADCASTF32X4 (SI)(DI*2), Z4
-	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
-	VBROADCASTF32X4 (SI)(R8*1), Z5
-	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VMOVUPS         Z5, (R12)
-	VMOVUPS         Z2, 64(R12)
-	VMOVUPS         Z6, 128(R12)
-	VMOVUPS         Z3, 192(R12)
-	ADDQ            $0x00000100, R12
-	ADDQ            $+16, SI
-	ADDQ            $+16, R9
-	ADDQ            $+16, R10
-	ADDQ            $+16, R11
-	SUBQ            $0x10, R13
-	JG              piece1505
-	JMP             both1504
-
-half1503:
-piece1506:
-	VBROADCASTF32X4 (SI), Z2
-	VINSERTF32X4    $0x01, (R9), Z2, Z2
-	VINSERTF32X4    $0x02, (R10), Z2, Z2
-	VINSERTF32X4    $0x03, (R11), Z2, Z2
-	VBROADCASTF32X4 (SI)(DI*1), Z3
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
-	VBROADCASTF32X4 (SI)(DI*2), Z4
-	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
-	VBROADCASTF32X4 (SI)(R8*1), Z5
-	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VPSLLD          $0x10, Z5, Z4
-	VPANDD          Z0, Z5, Z5
-	VPSLLD          $0x10, Z2, Z7
-	VPANDD          Z0, Z2, Z2
-	VPSLLD          $0x10, Z6, Z8
-	VPANDD          Z0, Z6, Z6
-	VPSLLD          $0x10, Z3, Z9
-	VPANDD          Z0, Z3, Z3
-	VMOVUPS         Z4, (R12)
-	VMOVUPS         Z5, 64(R12)
-	VMOVUPS         Z7, 128(R12)
-	VMOVUPS         Z2, 192(R12)
-	VMOVUPS         Z8, 256(R12)
-	VMOVUPS         Z6, 320(R12)
-	VMOVUPS         Z9, 384(R12)
-	VMOVUPS         Z3, 448(R12)
-	ADDQ            $0x00000200, R12
-	ADDQ            $+16, SI
-	ADDQ            $+16, R9
-	ADDQ            $+16, R10
-	ADDQ            $+16, R11
-	SUBQ            $0x10, R13
-	JG              piece1506
-
-both1504:
-read1488:
-	MOVQ         DX, SI
-	SHLQ         $0x06, SI
-	ADDQ         BX, SI
-	VMOVUPS      Z1, (SI)
-	VMOVUPS      Z1, 64(SI)
-	VMOVUPS      Z1, 128(SI)
-	VMOVUPS      Z1, 192(SI)
-	VMOVUPS      Z1, 256(SI)
-	VMOVUPS      Z1, 320(SI)
-	VMOVUPS      Z1, 384(SI)
-	VBROADCASTSS elementff800000<>+0(SB), Z1
-	VBROADCASTSS elementff800000<>+0(SB), Z2
-	VBROADCASTSS elementff800000<>+0(SB), Z3
-	VBROADCASTSS elementff800000<>+0(SB), Z4
-	MOVQ         DX, DI
-	XORQ         SI, SI
-	SHLQ         $0x06, DI
-
-four1507:
-	VMAXPS       (BX)(SI*1), Z1, Z1
-	VMAXPS       64(BX)(SI*1), Z2, Z2
-	VMAXPS       128(BX)(SI*1), Z3, Z3
-	VMAXPS       192(BX)(SI*1), Z4, Z4
-	ADDQ         $0x00000100, SI
-	CMPQ         SI, DI
-	JLT          four1507
-	VMAXPS       Z2, Z1, Z1
-	VMAXPS       Z4, Z3, Z3
-	VMAXPS       Z3, Z1, Z1
-	VBROADCASTSS elementffffffff<>+0(SB), Z2
-	MOVQ         CX, SI
-	LEAQ         3584(BX), SI
-	MOVQ         24(AX), SI
-	MOVQ         CX, DI
-	DECQ         SI
-	ADDQ         7160(SP), DI
-	ADDQ         $0x00, DI
-	CMPQ         SI, DI
-	CMOVQGT      DI, SI
-	IMULQ        8(AX), SI
-	ADDQ         (AX), SI
-	CMPB         16(AX), $0x00
-	JNE          half1508
-	MOVQ         DX, R8
-	XORQ         DI, DI
-	SHLQ         $0x06, R8
-
-four1510:
-	PREFETCHT0   (SI)
-	PREFETCHT0   64(SI)
-	PREFETCHT0   128(SI)
-	PREFETCHT0   192(SI)
-	ADDQ         $0x00000100, SI
-	MOVQ         DI, R10
-	LEAQ         elementNumbers<>+0(SB), R9
-	SHRQ         $0x04, R10
-	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
-	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
-	ADDQ         $0x00000100, DI
-	CMPQ         DI, R8
-	JLT          four1510
-	JMP          both1509
-
-half1508:
-	MOVQ DX, R8
-	XORQ DI, DI
-	SHLQ $0x06, R8
-
-four1511:
-	PREFETCHT0   (SI)
-	PREFETCHT0   64(SI)
-	ADDQ         $0x00000080, SI
-	MOVQ         DI, R10
-	LEAQ         elementNumbers<>+0(SB), R9
-	SHRQ         $0x04, R10
-	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
-	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
-	ADDQ         $0x00000100, DI
-	CMPQ         DI, R8
-	JLT          four1511
-
-both1509:
-	VPBROADCASTD DX, Z1
-	VPCMPUD      $0x01, Z1, Z2, K1
-	VMOVDQU32.Z  Z2, K1, Z2
-	MOVQ         7144(SP), SI
-	MOVQ         $0x0000ffff, DI
-	BZHIQ        SI, DI, DI
-	KMOVW        DI, K1
-	MOVQ         40(AX), SI
-	VMOVDQU32    Z2, K1, (SI)(CX*4)
-	ADDQ         $0x10, CX
-	CMPQ         CX, 24(AX)
-	JLT          sixteen1485
-	JMP          done1451
-
-longer1483:
-both1482:
+longer1454:
 	MOVQ (AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 24(AX), DI
 
-rows1512:
+rows1485:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -19822,18 +19248,18 @@ rows1512:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1514
+	JGT          cols1487
 
-cols1513:
+cols1486:
 	CMPB       16(AX), $0x00
-	JNE        half1515
+	JNE        half1488
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1516
+	JMP        both1489
 
-half1515:
+half1488:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -19841,55 +19267,55 @@ half1515:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1516:
+both1489:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1513
+	JLE  cols1486
 
-cols1514:
+cols1487:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1518
+	JGT  cols1491
 
-cols1517:
+cols1490:
 	CMPB       16(AX), $0x00
-	JNE        half1519
+	JNE        half1492
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1520
+	JMP        both1493
 
-half1519:
+half1492:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1520:
+both1493:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1517
+	JLE    cols1490
 
-cols1518:
+cols1491:
 	CMPQ       CX, DX
-	JGE        row1521
+	JGE        row1494
 	CMPB       16(AX), $0x00
-	JNE        half1522
+	JNE        half1495
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1523
+	JMP        both1496
 
-half1522:
+half1495:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1523:
+both1496:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1521:
+row1494:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -19902,53 +19328,53 @@ row1521:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1525:
+next1498:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1527
+	JGT     last1500
 	CMPB    16(AX), $0x00
-	JNE     half1528
+	JNE     half1501
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1529
+	JMP     both1502
 
-half1528:
+half1501:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1529:
+both1502:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1524
+	JNZ    found1497
 	ADDQ   $0x10, CX
-	JMP    next1525
+	JMP    next1498
 
-last1527:
+last1500:
 	CMPQ      CX, DX
-	JGE       end1526
+	JGE       end1499
 	CMPB      16(AX), $0x00
-	JNE       half1530
+	JNE       half1503
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1531
+	JMP       both1504
 
-half1530:
+half1503:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1531:
+both1504:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1524
+	JNZ    found1497
 	MOVQ   DX, CX
-	JMP    end1526
+	JMP    end1499
 
-found1524:
+found1497:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1526:
+end1499:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -19956,9 +19382,9 @@ end1526:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1512
+	JNZ     rows1485
 
-done1451:
+done1453:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19984,9 +19410,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1533
+	JGT       cols1506
 
-cols1532:
+cols1505:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -20016,11 +19442,11 @@ cols1532:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1532
+	JLE          cols1505
 
-cols1533:
+cols1506:
 	CMPQ         CX, DX
-	JGE          row1534
+	JGE          row1507
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -20048,7 +19474,7 @@ cols1533:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1534:
+row1507:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -20072,77 +19498,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1536
+	JGT       cols1509
 
-cols1535:
+cols1508:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1537
+	JZ           skip1510
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1538
+	JNE          first1511
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1538:
+first1511:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1539
+	JEQ         plain1512
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1540
+	JMP         moved1513
 
-plain1539:
+plain1512:
 	VMOVAPS Z3, Z1
 
-moved1540:
-skip1537:
+moved1513:
+skip1510:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1535
+	JLE          cols1508
 
-cols1536:
+cols1509:
 	CMPQ         CX, DX
-	JGE          row1541
+	JGE          row1514
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1542
+	JZ           skip1515
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1543
+	JNE          first1516
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1543:
+first1516:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1544
+	JEQ         plain1517
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1545
+	JMP         moved1518
 
-plain1544:
+plain1517:
 	VMOVAPS Z3, Z1
 
-moved1545:
-skip1542:
+moved1518:
+skip1515:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1541:
+row1514:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -20165,23 +19591,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1546:
+rows1519:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1548
+	JGT  cols1521
 
-cols1547:
+cols1520:
 	CMPB       16(AX), $0x00
-	JNE        half1549
+	JNE        half1522
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1550
+	JMP        both1523
 
-half1549:
+half1522:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -20196,17 +19622,17 @@ half1549:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1550:
+both1523:
 	CMPB       40(AX), $0x00
-	JNE        half1551
+	JNE        half1524
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1552
+	JMP        both1525
 
-half1551:
+half1524:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -20221,7 +19647,7 @@ half1551:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1552:
+both1525:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -20229,22 +19655,22 @@ both1552:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1547
+	JLE         cols1520
 
-cols1548:
+cols1521:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1554
+	JGT  cols1527
 
-cols1553:
+cols1526:
 	CMPB       16(AX), $0x00
-	JNE        half1555
+	JNE        half1528
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1556
+	JMP        both1529
 
-half1555:
+half1528:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -20253,15 +19679,15 @@ half1555:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1556:
+both1529:
 	CMPB       40(AX), $0x00
-	JNE        half1557
+	JNE        half1530
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1558
+	JMP        both1531
 
-half1557:
+half1530:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -20270,63 +19696,63 @@ half1557:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1558:
+both1531:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1553
+	JLE         cols1526
 
-cols1554:
+cols1527:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1560
+	JGT  cols1533
 
-cols1559:
+cols1532:
 	CMPB       16(AX), $0x00
-	JNE        half1561
+	JNE        half1534
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1562
+	JMP        both1535
 
-half1561:
+half1534:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1562:
+both1535:
 	CMPB       40(AX), $0x00
-	JNE        half1563
+	JNE        half1536
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1564
+	JMP        both1537
 
-half1563:
+half1536:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1564:
+both1537:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1559
+	JLE         cols1532
 
-cols1560:
+cols1533:
 	CMPQ       CX, DX
-	JGE        row1565
+	JGE        row1538
 	CMPB       16(AX), $0x00
-	JNE        half1566
+	JNE        half1539
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1567
+	JMP        both1540
 
-half1566:
+half1539:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20334,24 +19760,24 @@ half1566:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1568:
+copy1541:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1568
+	JNZ       copy1541
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1567:
+both1540:
 	CMPB       40(AX), $0x00
-	JNE        half1569
+	JNE        half1542
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1570
+	JMP        both1543
 
-half1569:
+half1542:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20359,23 +19785,23 @@ half1569:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1571:
+copy1544:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1571
+	JNZ       copy1544
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1570:
+both1543:
 	VFMADD231PD Y5, Y6, Y1
 
-row1565:
+row1538:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1546
+	JNZ          rows1519
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -20406,69 +19832,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1572:
+rows1545:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1574
+	JGT  cols1547
 
-cols1573:
+cols1546:
 	CMPB       16(AX), $0x00
-	JNE        half1575
+	JNE        half1548
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1576
+	JMP        both1549
 
-half1575:
+half1548:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1576:
+both1549:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1573
+	JLE         cols1546
 
-cols1574:
+cols1547:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1578
+	JGT  cols1551
 
-cols1577:
+cols1550:
 	CMPB       16(AX), $0x00
-	JNE        half1579
+	JNE        half1552
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1580
+	JMP        both1553
 
-half1579:
+half1552:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1580:
+both1553:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1577
+	JLE         cols1550
 
-cols1578:
+cols1551:
 	CMPQ       CX, DX
-	JGE        row1581
+	JGE        row1554
 	CMPB       16(AX), $0x00
-	JNE        half1582
+	JNE        half1555
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1583
+	JMP        both1556
 
-half1582:
+half1555:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20476,21 +19902,21 @@ half1582:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1584:
+copy1557:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1584
+	JNZ       copy1557
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1583:
+both1556:
 	VFMADD231PS Y6, Y1, Y2
 
-row1581:
+row1554:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1572
+	JNZ          rows1545
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -20519,28 +19945,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1585:
+group1558:
 	CMPQ DI, $0x04
-	JLT  group1586
+	JLT  group1559
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1588
+	JGT  cols1561
 
-cols1587:
+cols1560:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1589
+	JZ         plain1562
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1591
+	JNE        half1564
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20553,9 +19979,9 @@ cols1587:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1592
+	JMP        both1565
 
-half1591:
+half1564:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20577,10 +20003,10 @@ half1591:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1592:
+both1565:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1593
+	JNE        half1566
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20593,9 +20019,9 @@ both1592:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1594
+	JMP        both1567
 
-half1593:
+half1566:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20617,7 +20043,7 @@ half1593:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1594:
+both1567:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20634,12 +20060,12 @@ both1594:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1590
+	JMP         summed1563
 
-plain1589:
+plain1562:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1595
+	JNE        half1568
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20652,9 +20078,9 @@ plain1589:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1596
+	JMP        both1569
 
-half1595:
+half1568:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20676,7 +20102,7 @@ half1595:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1596:
+both1569:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20686,7 +20112,7 @@ both1596:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1590:
+summed1563:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20694,24 +20120,24 @@ summed1590:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1587
+	JLE     cols1560
 
-cols1588:
+cols1561:
 	CMPQ       CX, DX
-	JGE        row1597
+	JGE        row1570
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1598
+	JZ         plain1571
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1600
+	JNE        half1573
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20728,9 +20154,9 @@ cols1588:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1601
+	JMP        both1574
 
-half1600:
+half1573:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20741,11 +20167,11 @@ half1600:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1602:
+copy1575:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1602
+	JNZ       copy1575
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20756,11 +20182,11 @@ copy1602:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1603:
+copy1576:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1603
+	JNZ       copy1576
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -20771,11 +20197,11 @@ copy1603:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1604:
+copy1577:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1604
+	JNZ       copy1577
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -20786,20 +20212,20 @@ copy1604:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1605:
+copy1578:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1605
+	JNZ       copy1578
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1601:
+both1574:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1606
+	JNE        half1579
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20816,9 +20242,9 @@ both1601:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1607
+	JMP        both1580
 
-half1606:
+half1579:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20829,11 +20255,11 @@ half1606:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1608:
+copy1581:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1608
+	JNZ       copy1581
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -20844,11 +20270,11 @@ copy1608:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1609:
+copy1582:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1609
+	JNZ       copy1582
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -20859,11 +20285,11 @@ copy1609:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1610:
+copy1583:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1610
+	JNZ       copy1583
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -20874,17 +20300,17 @@ copy1610:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1611:
+copy1584:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1611
+	JNZ       copy1584
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1607:
+both1580:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20901,12 +20327,12 @@ both1607:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1599
+	JMP         summed1572
 
-plain1598:
+plain1571:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1612
+	JNE        half1585
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20923,9 +20349,9 @@ plain1598:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1613
+	JMP        both1586
 
-half1612:
+half1585:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20936,11 +20362,11 @@ half1612:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1614:
+copy1587:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1614
+	JNZ       copy1587
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -20951,11 +20377,11 @@ copy1614:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1615:
+copy1588:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1615
+	JNZ       copy1588
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -20966,11 +20392,11 @@ copy1615:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1616:
+copy1589:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1616
+	JNZ       copy1589
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20981,17 +20407,17 @@ copy1616:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1617:
+copy1590:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1617
+	JNZ       copy1590
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1613:
+both1586:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -21001,13 +20427,13 @@ both1613:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1599:
+summed1572:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1597:
+row1570:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -21017,81 +20443,81 @@ row1597:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1585
+	JMP  group1558
 
-group1586:
-group1618:
+group1559:
+group1591:
 	CMPQ DI, $0x01
-	JLT  group1619
+	JLT  group1592
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1621
+	JGT  cols1594
 
-cols1620:
+cols1593:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1622
+	JZ         plain1595
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1624
+	JNE        half1597
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1625
+	JMP        both1598
 
-half1624:
+half1597:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1625:
+both1598:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1626
+	JNE        half1599
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1627
+	JMP        both1600
 
-half1626:
+half1599:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1627:
+both1600:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1623
+	JMP         summed1596
 
-plain1622:
+plain1595:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1628
+	JNE        half1601
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1629
+	JMP        both1602
 
-half1628:
+half1601:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1629:
+both1602:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1623:
+summed1596:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -21099,30 +20525,30 @@ summed1623:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1620
+	JLE     cols1593
 
-cols1621:
+cols1594:
 	CMPQ       CX, DX
-	JGE        row1630
+	JGE        row1603
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1631
+	JZ         plain1604
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1633
+	JNE        half1606
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1634
+	JMP        both1607
 
-half1633:
+half1606:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -21130,25 +20556,25 @@ half1633:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1635:
+copy1608:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1635
+	JNZ       copy1608
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1634:
+both1607:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1636
+	JNE        half1609
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1637
+	JMP        both1610
 
-half1636:
+half1609:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -21156,32 +20582,32 @@ half1636:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1638:
+copy1611:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1638
+	JNZ       copy1611
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1637:
+both1610:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1632
+	JMP         summed1605
 
-plain1631:
+plain1604:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1639
+	JNE        half1612
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1640
+	JMP        both1613
 
-half1639:
+half1612:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -21189,32 +20615,32 @@ half1639:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1641:
+copy1614:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1641
+	JNZ       copy1614
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1640:
+both1613:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1632:
+summed1605:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1630:
+row1603:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1618
+	JMP  group1591
 
-group1619:
+group1592:
 	VZEROUPPER
 	RET
 
@@ -21232,7 +20658,7 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1643:
+rows1616:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -21240,17 +20666,17 @@ rows1643:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1645
+	JGT          cols1618
 
-cols1644:
+cols1617:
 	CMPB       16(AX), $0x00
-	JNE        half1646
+	JNE        half1619
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1647
+	JMP        both1620
 
-half1646:
+half1619:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -21258,46 +20684,46 @@ half1646:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1647:
+both1620:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1644
+	JLE  cols1617
 
-cols1645:
+cols1618:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1649
+	JGT  cols1622
 
-cols1648:
+cols1621:
 	CMPB       16(AX), $0x00
-	JNE        half1650
+	JNE        half1623
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1651
+	JMP        both1624
 
-half1650:
+half1623:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1651:
+both1624:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1648
+	JLE    cols1621
 
-cols1649:
+cols1622:
 	CMPQ       CX, DX
-	JGE        row1652
+	JGE        row1625
 	CMPB       16(AX), $0x00
-	JNE        half1653
+	JNE        half1626
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1654
+	JMP        both1627
 
-half1653:
+half1626:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -21305,19 +20731,19 @@ half1653:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1655:
+copy1628:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1655
+	JNZ       copy1628
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1654:
+both1627:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1652:
+row1625:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -21328,64 +20754,64 @@ row1652:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1657:
+next1630:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1659
+	JGT     last1632
 	CMPB    16(AX), $0x00
-	JNE     half1660
+	JNE     half1633
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1661
+	JMP     both1634
 
-half1660:
+half1633:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1661:
+both1634:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1656
+	JNZ       found1629
 	ADDQ      $0x08, CX
-	JMP       next1657
+	JMP       next1630
 
-last1659:
+last1632:
 	CMPQ       CX, DX
-	JGE        end1658
+	JGE        end1631
 	CMPB       16(AX), $0x00
-	JNE        half1662
+	JNE        half1635
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1663
+	JMP        both1636
 
-half1662:
+half1635:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1664:
+copy1637:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1664
+	JNZ       copy1637
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1663:
+both1636:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1656
+	JNZ       found1629
 	MOVQ      DX, CX
-	JMP       end1658
+	JMP       end1631
 
-found1656:
+found1629:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1658:
+end1631:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -21393,7 +20819,7 @@ end1658:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1643
+	JNZ     rows1616
 	VZEROUPPER
 	RET
 
@@ -21414,9 +20840,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1666
+	JGT     cols1639
 
-cols1665:
+cols1638:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -21446,11 +20872,11 @@ cols1665:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1665
+	JLE          cols1638
 
-cols1666:
+cols1639:
 	CMPQ         CX, DX
-	JGE          row1667
+	JGE          row1640
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -21478,7 +20904,7 @@ cols1666:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1667:
+row1640:
 	VZEROUPPER
 	RET
 
@@ -21497,77 +20923,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1669
+	JGT     cols1642
 
-cols1668:
+cols1641:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1670
+	JZ           skip1643
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1671
+	JNE          first1644
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1671:
+first1644:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1672
+	JEQ         plain1645
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1673
+	JMP         moved1646
 
-plain1672:
+plain1645:
 	VMOVAPS Y4, Y2
 
-moved1673:
-skip1670:
+moved1646:
+skip1643:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1668
+	JLE          cols1641
 
-cols1669:
+cols1642:
 	CMPQ         CX, DX
-	JGE          row1674
+	JGE          row1647
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1675
+	JZ           skip1648
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1676
+	JNE          first1649
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1676:
+first1649:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1677
+	JEQ         plain1650
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1678
+	JMP         moved1651
 
-plain1677:
+plain1650:
 	VMOVAPS Y4, Y2
 
-moved1678:
-skip1675:
+moved1651:
+skip1648:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1674:
+row1647:
 	VZEROUPPER
 	RET
 
@@ -21600,35 +21026,35 @@ TEXT ·keptAVX512(SB), $16-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1679
+	JZ           skip1652
 	CMPB         96(AX), $0x00
-	JNE          half1680
+	JNE          half1653
 	IMUL3Q       $0x20, CX, R11
-	JMP          both1681
+	JMP          both1654
 
-half1680:
+half1653:
 	IMUL3Q $0x10, CX, R11
 
-both1681:
-skip1679:
+both1654:
+skip1652:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip1682
+	JZ     skip1655
 	CMPB   120(AX), $0x00
-	JNE    half1683
+	JNE    half1656
 	IMUL3Q $0x20, CX, R14
-	JMP    both1684
+	JMP    both1657
 
-half1683:
+half1656:
 	IMUL3Q $0x10, CX, R14
 
-both1684:
-skip1682:
+both1657:
+skip1655:
 	CMPQ         CX, $0x08
-	JGT          wider1686
+	JGT          wider1659
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21638,18 +21064,18 @@ skip1682:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1687:
+eight1660:
 	TESTQ     DX, DX
-	JZ        plain1688
+	JZ        plain1661
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1689
+	JMP       have1662
 
-plain1688:
+plain1661:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1689:
+have1662:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21663,24 +21089,24 @@ have1689:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1690:
+ask1663:
 	CMPQ       R9, R10
-	JAE        asked1691
+	JAE        asked1664
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1690
+	JMP        ask1663
 
-asked1691:
+asked1664:
 	ADDQ R14, R13
 
-ask1692:
+ask1665:
 	CMPQ       R12, R13
-	JAE        asked1693
+	JAE        asked1666
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1692
+	JMP        ask1665
 
-asked1693:
+asked1666:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z10, Z12, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -21730,12 +21156,12 @@ asked1693:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1687
-	JMP        kept1685
+	JNZ        eight1660
+	JMP        kept1658
 
-wider1686:
+wider1659:
 	CMPQ         CX, $0x10
-	JGT          wider1694
+	JGT          wider1667
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21745,18 +21171,18 @@ wider1686:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1695:
+eight1668:
 	TESTQ     DX, DX
-	JZ        plain1696
+	JZ        plain1669
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1697
+	JMP       have1670
 
-plain1696:
+plain1669:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1697:
+have1670:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21770,24 +21196,24 @@ have1697:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1698:
+ask1671:
 	CMPQ       R9, R10
-	JAE        asked1699
+	JAE        asked1672
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1698
+	JMP        ask1671
 
-asked1699:
+asked1672:
 	ADDQ R14, R13
 
-ask1700:
+ask1673:
 	CMPQ       R12, R13
-	JAE        asked1701
+	JAE        asked1674
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1700
+	JMP        ask1673
 
-asked1701:
+asked1674:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z10, Z12, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -21885,26 +21311,26 @@ asked1701:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1695
-	JMP        kept1685
+	JNZ        eight1668
+	JMP        kept1658
 
-wider1694:
+wider1667:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1703:
+eight1676:
 	TESTQ     DX, DX
-	JZ        plain1704
+	JZ        plain1677
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1705
+	JMP       have1678
 
-plain1704:
+plain1677:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1705:
+have1678:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21918,24 +21344,24 @@ have1705:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1706:
+ask1679:
 	CMPQ       R9, R10
-	JAE        asked1707
+	JAE        asked1680
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1706
+	JMP        ask1679
 
-asked1707:
+asked1680:
 	ADDQ R14, R13
 
-ask1708:
+ask1681:
 	CMPQ       R12, R13
-	JAE        asked1709
+	JAE        asked1682
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1708
+	JMP        ask1681
 
-asked1709:
+asked1682:
 	VMOVDQU32 elementKeys1<>+0(SB), Z13
 	VPERMD    Z11, Z13, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -21944,9 +21370,9 @@ asked1709:
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns1710:
+columns1683:
 	CMPQ       CX, $0x20
-	JLE        last1711
+	JLE        last1684
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21967,9 +21393,9 @@ columns1710:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1710
+	JMP        columns1683
 
-last1711:
+last1684:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21997,9 +21423,9 @@ last1711:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1712:
+columns1685:
 	CMPQ       CX, $0x20
-	JLE        last1713
+	JLE        last1686
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22020,9 +21446,9 @@ columns1712:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1712
+	JMP        columns1685
 
-last1713:
+last1686:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22050,9 +21476,9 @@ last1713:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1714:
+columns1687:
 	CMPQ       CX, $0x20
-	JLE        last1715
+	JLE        last1688
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22073,9 +21499,9 @@ columns1714:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1714
+	JMP        columns1687
 
-last1715:
+last1688:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22103,9 +21529,9 @@ last1715:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1716:
+columns1689:
 	CMPQ       CX, $0x20
-	JLE        last1717
+	JLE        last1690
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22126,9 +21552,9 @@ columns1716:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1716
+	JMP        columns1689
 
-last1717:
+last1690:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22156,9 +21582,9 @@ last1717:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1718:
+columns1691:
 	CMPQ       CX, $0x20
-	JLE        last1719
+	JLE        last1692
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22179,9 +21605,9 @@ columns1718:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1718
+	JMP        columns1691
 
-last1719:
+last1692:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22209,9 +21635,9 @@ last1719:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1720:
+columns1693:
 	CMPQ       CX, $0x20
-	JLE        last1721
+	JLE        last1694
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22232,9 +21658,9 @@ columns1720:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1720
+	JMP        columns1693
 
-last1721:
+last1694:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22262,9 +21688,9 @@ last1721:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1722:
+columns1695:
 	CMPQ       CX, $0x20
-	JLE        last1723
+	JLE        last1696
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22285,9 +21711,9 @@ columns1722:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1722
+	JMP        columns1695
 
-last1723:
+last1696:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22315,9 +21741,9 @@ last1723:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1724:
+columns1697:
 	CMPQ       CX, $0x20
-	JLE        last1725
+	JLE        last1698
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22338,9 +21764,9 @@ columns1724:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1724
+	JMP        columns1697
 
-last1725:
+last1698:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22361,9 +21787,9 @@ last1725:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1703
+	JNZ        eight1676
 
-kept1685:
+kept1658:
 	SFENCE
 	VZEROUPPER
 	RET

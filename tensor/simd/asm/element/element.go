@@ -224,7 +224,7 @@ func (k *kernel) shortNorm(done string) {
 	}
 	CMPQ(k.field("Center"), Imm(0))
 	JNE(LabelRef(other))
-	k.ifShort(turnedMost, done, k.layerNormTurned)
+	k.ifShortBy("Src", 24, turnedMost, done, k.layerNormTurned) // from there on a row at a time is faster
 	Label(other)
 }
 

@@ -102,10 +102,7 @@ func argmaxKernel(s set) {
 	k := begin(s, "argmax", "Argmax")
 	k.prepareTail()
 	done := label("done")
-	k.ifShort(24, done, k.argmaxTurned) // from there on a row at a time is as fast, of float32
-	if s.zmm {
-		k.either("X", func() {}, func() { k.ifShort(turnedMost, done, k.argmaxTurned) })
-	}
+	k.ifShortBy("X", 24, 40, done, k.argmaxTurned) // from there on a row at a time is as fast
 	x, dst := k.load("X.Data"), k.load("Dst")
 	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
 		k.find(x, k.spread(k.largest(x, nil)))

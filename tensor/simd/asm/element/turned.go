@@ -30,11 +30,22 @@ const turnedMost = 48
 
 // ifShort runs body and jumps if rows have at most so many columns, on AVX-512.
 func (k *kernel) ifShort(most int, done string, body func()) {
+	k.shorter(func() { CMPQ(k.cols, Imm(uint64(most))) }, done, body)
+}
+
+// ifShortBy is ifShort where it depends on the type of a block which rows are short.
+func (k *kernel) ifShortBy(block string, single, half int, done string, body func()) {
+	k.shorter(func() {
+		k.either(block, func() { CMPQ(k.cols, Imm(uint64(single))) }, func() { CMPQ(k.cols, Imm(uint64(half))) })
+	}, done, body)
+}
+
+func (k *kernel) shorter(compare func(), done string, body func()) {
 	if !k.zmm {
 		return
 	}
 	longer := label("longer")
-	CMPQ(k.cols, Imm(uint64(most)))
+	compare()
 	JGT(LabelRef(longer))
 	body()
 	JMP(LabelRef(done))
