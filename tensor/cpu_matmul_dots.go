@@ -28,12 +28,22 @@ func (c *CPU) tallSmallDots(dst, a, b Matrix, op MatMul) {
 	simd.PackDots(small.f32, b.f32, k, n, row, col)
 	of := simd.Dots{B: small.base(), ARow: 4 * a.stride, Depth: k, Cols: n, Add: flag(op.Add)}
 	of.Ahead = max(1, dotsAhead/of.ARow) * of.ARow
-	block := dotsRows(k)
-	sums := c.Scratch(F32, c.threads, block*n)
 	dots := make([]perCore[simd.Dots], c.threads)
-	c.inTurns(dst.Rows, block, 1, func(lo, hi, thread int) {
+	c.rowBlocks(dst, a, op, dotsRows(k), 1, func(sum, in Matrix, thread int) {
 		t := &dots[thread].of
 		*t = of
+		t.A, t.C, t.CRow, t.Rows = in.base(), sum.base(), 4*sum.stride, in.Rows
+		t.Run(c.level)
+	})
+	c.Free(small)
+}
+
+// rowBlocks has product make float32 sums of blocks of rows, at least so many blocks a core, in dst itself or, where that
+// is of another type, in room of a core's own; what comes after follows while they are near.
+func (c *CPU) rowBlocks(dst, a Matrix, op MatMul, block, least int, product func(sum, in Matrix, thread int)) {
+	n := dst.Cols
+	sums := c.Scratch(F32, c.threads, block*n)
+	c.inTurns(dst.Rows, block, least, func(lo, hi, thread int) {
 		for ; lo < hi; lo += block {
 			end := min(hi, lo+block)
 			out, in := dst.Slice(lo, end), a.Slice(lo, end)
@@ -44,13 +54,11 @@ func (c *CPU) tallSmallDots(dst, a, b Matrix, op MatMul) {
 					c.activateSerial(sum, out, After{})
 				}
 			}
-			t.A, t.C, t.CRow, t.Rows = in.base(), sum.base(), 4*sum.stride, in.Rows
-			t.Run(c.level)
+			product(sum, in, thread)
 			if sum.base() != out.base() || !op.After.Empty() {
 				c.activateSerial(out, sum, op.After.slice(lo, end))
 			}
 		}
 	})
 	c.Free(sums)
-	c.Free(small)
 }

@@ -30,32 +30,15 @@ func (c *CPU) tallSmallFan(dst, a, b Matrix, op MatMul) {
 			simd.PackPanel(panels.row(p), b.f32, k, n, b.stride, p*simd.FanWidth, simd.FanWidth)
 		}
 	}
-	sums := c.Scratch(F32, c.threads, fanRows*n)
 	fans := make([]perCore[simd.Fan], c.threads)
-	c.inTurns(dst.Rows, fanRows, max(1, (1<<20)/(fanRows*k*n)), func(lo, hi, thread int) {
+	c.rowBlocks(dst, a, op, fanRows, max(1, (1<<20)/(fanRows*k*n)), func(sum, in Matrix, thread int) {
 		t := &fans[thread].of
-		*t = simd.Fan{ARow: 4 * a.stride, Depth: k, Add: flag(op.Add)}
-		for ; lo < hi; lo += fanRows {
-			end := min(hi, lo+fanRows)
-			out, in := dst.Slice(lo, end), a.Slice(lo, end)
-			sum := out
-			if dst.dtype != F32 {
-				sum = dense(sums.row(thread), out.Rows, n)
-				if op.Add {
-					c.activateSerial(sum, out, After{})
-				}
-			}
-			t.A, t.CRow, t.Rows = in.base(), 4*sum.stride, in.Rows
-			for p := range panels.Rows {
-				t.Cols = min(simd.FanWidth, n-p*simd.FanWidth)
-				t.B, t.C = unsafe.Pointer(&panels.row(p)[0]), unsafe.Add(sum.base(), 4*p*simd.FanWidth)
-				t.Run(c.level)
-			}
-			if sum.base() != out.base() || !op.After.Empty() {
-				c.activateSerial(out, sum, op.After.slice(lo, end))
-			}
+		*t = simd.Fan{ARow: 4 * a.stride, Depth: k, Add: flag(op.Add), A: in.base(), CRow: 4 * sum.stride, Rows: in.Rows}
+		for p := range panels.Rows {
+			t.Cols = min(simd.FanWidth, n-p*simd.FanWidth)
+			t.B, t.C = unsafe.Pointer(&panels.row(p)[0]), unsafe.Add(sum.base(), 4*p*simd.FanWidth)
+			t.Run(c.level)
 		}
 	})
-	c.Free(sums)
 	c.Free(panels)
 }
