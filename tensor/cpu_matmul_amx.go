@@ -9,11 +9,19 @@ import (
 // Products of bfloat16 rows on the matrix unit, four to ten times the rate of
 // float32. It takes rows of most widths as they lie (see simd.Tiles16). Sums are float32
 // throughout. A float32 small side, that is weights, is rounded to bfloat16 first.
+// Short rows that nothing comes after have a way of their own (cpu_matmul_short.go).
 
 func up32(n int) int { return (n + 31) &^ 31 }
 
 // tallSmall16: dst = after(a · op(b)) for bfloat16 a, by blocks of rows.
 func (c *CPU) tallSmall16(dst, a, b Matrix, op MatMul) {
+	if c.short(dst, a, op) {
+		done := c.tallSmallShort(dst, a, b, op)
+		if done == dst.Rows {
+			return
+		}
+		dst, a = dst.Slice(done, dst.Rows), a.Slice(done, a.Rows)
+	}
 	g := newProduct16(dst, a, op)
 	panels := c.packSmall16(b, op.TransB, g.depth, dst.Cols)
 	sums, rows := c.Scratch(F32, c.threads, g.sums()), c.Scratch(BF16, c.threads, g.rows())

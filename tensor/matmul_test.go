@@ -150,6 +150,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{133, 40, 96}, {40, 24, 50}, // shallow enough for halves only
 		{130, 100, 7}, {50, 33, 1}, {300, 16, 8}, // dot products
 		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, // weights in registers
+		{100, 9, 7}, {75, 64, 16}, {70, 33, 64}, {64, 100, 16}, // bfloat16 rounded as it is made
 		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, // weights' gradients of few columns
 	}
 	for _, level := range levels() {
@@ -309,7 +310,7 @@ func TestProductsKeepNaN(t *testing.T) {
 		c := NewCPULevel(2, level)
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 			for _, op := range []MatMul{{}, {TransA: true}} {
-				for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
+				for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}, {BF16, BF16, F32}} {
 					for _, width := range []int{7, 40, 64} {
 						badProduct(t, c, width, op, types, bad)
 					}

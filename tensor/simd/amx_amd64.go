@@ -15,6 +15,10 @@ func runTiles16(t *Tiles16, tiles int) {
 	}
 }
 
+func runStrips16(t *Strips16, tiles int) {
+	[...]func(*byte){1: strips16By1, strips16By2, strips16By3}[tiles]((*byte)(unsafe.Pointer(t)))
+}
+
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {
 	packPairs512(dst, src, rows/32, cols, 2*stride, 2*panel)
 }

@@ -715,6 +715,801 @@ store:
 	BYTE $0xc0
 	RET
 
+// func strips16By1(t *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
+TEXT ·strips16By1(SB), NOSPLIT, $48-8
+	MOVQ      t+0(FP), AX
+	LEAQ      224(AX), BX
+	LONG      $0x4978e2c4
+	BYTE      $0x03
+	VMOVDQU16 160(AX), Z31
+	KMOVD     144(AX), K1
+	KMOVD     152(AX), K2
+	MOVQ      48(AX), R12
+	MOVQ      R12, (SP)
+	MOVQ      16(AX), R12
+	MOVQ      R12, 24(SP)
+	MOVQ      (AX), R14
+	MOVQ      80(AX), DX
+	MOVQ      $0x00000040, CX
+	XORQ      DI, DI
+	MOVQ      24(AX), R12
+	MOVQ      R12, 32(SP)
+	ADDQ      $0x00000800, R12
+	MOVQ      R12, 40(SP)
+	LEAQ      2048(R12), R9
+	LEAQ      6144(R9), R10
+	CMPQ      120(AX), $0x00
+	JEQ       unit
+	MOVQ      32(SP), SI
+	MOVQ      120(AX), R12
+
+first:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        128(AX), R14
+	ADDQ        136(AX), SI
+	DECQ        R12
+	JNZ         first
+
+unit:
+	MOVQ 32(AX), R12
+	MOVQ R14, SI
+
+ask:
+	PREFETCHT0 8192(SI)
+	ADDQ       CX, SI
+	SUBQ       CX, R12
+	JG         ask
+	MOVQ       R14, R11
+	CMPQ       120(AX), $0x00
+	JNE        copied
+	ADDQ       32(AX), R14
+	JMP        ready
+
+copied:
+	MOVQ 32(SP), R11
+	CMPQ (SP), $0x01
+	JEQ  ready
+	MOVQ 40(SP), SI
+	MOVQ 120(AX), R12
+
+more:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        128(AX), R14
+	ADDQ        136(AX), SI
+	DECQ        R12
+	JNZ         more
+	MOVQ        40(SP), R12
+	MOVQ        R12, 32(SP)
+	MOVQ        R11, 40(SP)
+
+ready:
+	MOVQ 8(AX), R12
+	MOVQ R12, 16(SP)
+	MOVQ 56(AX), R12
+	MOVQ R12, 8(SP)
+	MOVQ 24(SP), R15
+
+panel:
+	MOVQ R11, SI
+	MOVQ R9, R8
+	MOVQ 16(SP), BX
+	MOVQ 64(AX), R12
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+depth0:
+	LONG $0x4b7be2c4
+	BYTE $0x24
+	BYTE $0x16
+	LONG $0x4b7be2c4
+	LONG $0x00000bbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c42e2c4
+	BYTE $0xc4
+	ADDQ CX, SI
+	ADDQ $+2048, BX
+	DECQ R12
+	JEQ  depth0end
+	CMPQ R12, $0x01
+	JNE  depth0
+	ADDQ 72(AX), SI
+	JMP  depth0
+
+depth0end:
+	MOVQ 88(AX), R13
+	LONG $0x4b7a82c4
+	LONG $0x00002884
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R11, SI
+	MOVQ R9, R8
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	ADDQ R13, SI
+	MOVQ 88(AX), R13
+	SHLQ $0x04, R13
+	ADDQ R13, R8
+	MOVQ 16(SP), BX
+	MOVQ 64(AX), R12
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+depth1:
+	LONG $0x4b7be2c4
+	BYTE $0x2c
+	BYTE $0x16
+	LONG $0x4b7be2c4
+	LONG $0x00000bbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c42e2c4
+	BYTE $0xcd
+	ADDQ CX, SI
+	ADDQ $+2048, BX
+	DECQ R12
+	JEQ  depth1end
+	CMPQ R12, $0x01
+	JNE  depth1
+	ADDQ 72(AX), SI
+	JMP  depth1
+
+depth1end:
+	MOVQ  88(AX), R13
+	LONG  $0x4b7a82c4
+	LONG  $0x0000288c
+	BYTE  $0x00
+	BYTE  $0x00
+	TESTQ DI, DI
+	JEQ   beforenone
+	MOVQ  R10, R8
+	MOVQ  96(AX), R12
+	MOVQ  104(AX), R13
+	CMPQ  112(AX), $0x00
+	JEQ   beforenear
+
+beforepast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     R13, DI
+	DECQ     R12
+	JNZ      beforepast
+	JMP      beforenone
+
+beforenear:
+before:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      R13, DI
+	DECQ      R12
+	JNZ       before
+
+beforenone:
+	MOVQ  R15, DI
+	ADDQ  CX, R15
+	XCHGQ R9, R10
+	MOVQ  BX, 16(SP)
+	SUBQ  $0x01, 8(SP)
+	JNZ   panel
+	MOVQ  40(AX), R12
+	ADDQ  R12, 24(SP)
+	SUBQ  $0x01, (SP)
+	JNZ   unit
+	TESTQ DI, DI
+	JEQ   endnone
+	MOVQ  R10, R8
+	MOVQ  96(AX), R12
+	MOVQ  104(AX), R13
+	CMPQ  112(AX), $0x00
+	JEQ   endnear
+
+endpast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     R13, DI
+	DECQ     R12
+	JNZ      endpast
+	JMP      endnone
+
+endnear:
+end:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      R13, DI
+	DECQ      R12
+	JNZ       end
+
+endnone:
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
+// func strips16By2(t *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
+TEXT ·strips16By2(SB), NOSPLIT, $48-8
+	MOVQ      t+0(FP), AX
+	LEAQ      224(AX), BX
+	LONG      $0x4978e2c4
+	BYTE      $0x03
+	VMOVDQU16 160(AX), Z31
+	KMOVD     144(AX), K1
+	KMOVD     152(AX), K2
+	MOVQ      48(AX), R12
+	MOVQ      R12, (SP)
+	MOVQ      16(AX), R12
+	MOVQ      R12, 24(SP)
+	MOVQ      (AX), R14
+	MOVQ      80(AX), DX
+	MOVQ      $0x00000040, CX
+	XORQ      DI, DI
+	MOVQ      24(AX), R12
+	MOVQ      R12, 32(SP)
+	ADDQ      $0x00000800, R12
+	MOVQ      R12, 40(SP)
+	LEAQ      2048(R12), R9
+	LEAQ      6144(R9), R10
+	CMPQ      120(AX), $0x00
+	JEQ       unit
+	MOVQ      32(SP), SI
+	MOVQ      120(AX), R12
+
+first:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        128(AX), R14
+	ADDQ        136(AX), SI
+	DECQ        R12
+	JNZ         first
+
+unit:
+	MOVQ 32(AX), R12
+	MOVQ R14, SI
+
+ask:
+	PREFETCHT0 8192(SI)
+	ADDQ       CX, SI
+	SUBQ       CX, R12
+	JG         ask
+	MOVQ       R14, R11
+	CMPQ       120(AX), $0x00
+	JNE        copied
+	ADDQ       32(AX), R14
+	JMP        ready
+
+copied:
+	MOVQ 32(SP), R11
+	CMPQ (SP), $0x01
+	JEQ  ready
+	MOVQ 40(SP), SI
+	MOVQ 120(AX), R12
+
+more:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        128(AX), R14
+	ADDQ        136(AX), SI
+	DECQ        R12
+	JNZ         more
+	MOVQ        40(SP), R12
+	MOVQ        R12, 32(SP)
+	MOVQ        R11, 40(SP)
+
+ready:
+	MOVQ 8(AX), R12
+	MOVQ R12, 16(SP)
+	MOVQ 56(AX), R12
+	MOVQ R12, 8(SP)
+	MOVQ 24(SP), R15
+
+panel:
+	MOVQ R11, SI
+	MOVQ R9, R8
+	MOVQ 16(SP), BX
+	MOVQ 64(AX), R12
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+depth0:
+	LONG $0x4b7be2c4
+	BYTE $0x24
+	BYTE $0x16
+	LONG $0x4b7be2c4
+	LONG $0x00000bb4
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4ae2c4
+	BYTE $0xc4
+	LONG $0x4b7be2c4
+	LONG $0x04000bbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c42e2c4
+	BYTE $0xcc
+	ADDQ CX, SI
+	ADDQ $+2048, BX
+	DECQ R12
+	JEQ  depth0end
+	CMPQ R12, $0x01
+	JNE  depth0
+	ADDQ 72(AX), SI
+	JMP  depth0
+
+depth0end:
+	MOVQ 88(AX), R13
+	LONG $0x4b7a82c4
+	LONG $0x00002884
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7a82c4
+	LONG $0x0040288c
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R11, SI
+	MOVQ R9, R8
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	ADDQ R13, SI
+	MOVQ 88(AX), R13
+	SHLQ $0x04, R13
+	ADDQ R13, R8
+	MOVQ 16(SP), BX
+	MOVQ 64(AX), R12
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
+
+depth1:
+	LONG $0x4b7be2c4
+	BYTE $0x2c
+	BYTE $0x16
+	LONG $0x4b7be2c4
+	LONG $0x00000bb4
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4ae2c4
+	BYTE $0xd5
+	LONG $0x4b7be2c4
+	LONG $0x04000bbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c42e2c4
+	BYTE $0xdd
+	ADDQ CX, SI
+	ADDQ $+2048, BX
+	DECQ R12
+	JEQ  depth1end
+	CMPQ R12, $0x01
+	JNE  depth1
+	ADDQ 72(AX), SI
+	JMP  depth1
+
+depth1end:
+	MOVQ  88(AX), R13
+	LONG  $0x4b7a82c4
+	LONG  $0x00002894
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7a82c4
+	LONG  $0x0040289c
+	BYTE  $0x00
+	BYTE  $0x00
+	TESTQ DI, DI
+	JEQ   beforenone
+	MOVQ  R10, R8
+	MOVQ  96(AX), R12
+	MOVQ  104(AX), R13
+	CMPQ  112(AX), $0x00
+	JEQ   beforenear
+
+beforepast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     R13, DI
+	DECQ     R12
+	JNZ      beforepast
+	JMP      beforenone
+
+beforenear:
+before:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      R13, DI
+	DECQ      R12
+	JNZ       before
+
+beforenone:
+	MOVQ  R15, DI
+	ADDQ  CX, R15
+	XCHGQ R9, R10
+	MOVQ  BX, 16(SP)
+	SUBQ  $0x01, 8(SP)
+	JNZ   panel
+	MOVQ  40(AX), R12
+	ADDQ  R12, 24(SP)
+	SUBQ  $0x01, (SP)
+	JNZ   unit
+	TESTQ DI, DI
+	JEQ   endnone
+	MOVQ  R10, R8
+	MOVQ  96(AX), R12
+	MOVQ  104(AX), R13
+	CMPQ  112(AX), $0x00
+	JEQ   endnear
+
+endpast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     R13, DI
+	DECQ     R12
+	JNZ      endpast
+	JMP      endnone
+
+endnear:
+end:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      R13, DI
+	DECQ      R12
+	JNZ       end
+
+endnone:
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
+// func strips16By3(t *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
+TEXT ·strips16By3(SB), NOSPLIT, $48-8
+	MOVQ      t+0(FP), AX
+	LEAQ      224(AX), BX
+	LONG      $0x4978e2c4
+	BYTE      $0x03
+	VMOVDQU16 160(AX), Z31
+	KMOVD     144(AX), K1
+	KMOVD     152(AX), K2
+	MOVQ      48(AX), R12
+	MOVQ      R12, (SP)
+	MOVQ      16(AX), R12
+	MOVQ      R12, 24(SP)
+	MOVQ      (AX), R14
+	MOVQ      80(AX), DX
+	MOVQ      $0x00000040, CX
+	XORQ      DI, DI
+	MOVQ      24(AX), R12
+	MOVQ      R12, 32(SP)
+	ADDQ      $0x00000800, R12
+	MOVQ      R12, 40(SP)
+	LEAQ      2048(R12), R9
+	LEAQ      6144(R9), R10
+	CMPQ      120(AX), $0x00
+	JEQ       unit
+	MOVQ      32(SP), SI
+	MOVQ      120(AX), R12
+
+first:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        128(AX), R14
+	ADDQ        136(AX), SI
+	DECQ        R12
+	JNZ         first
+
+unit:
+	MOVQ 32(AX), R12
+	MOVQ R14, SI
+
+ask:
+	PREFETCHT0 8192(SI)
+	ADDQ       CX, SI
+	SUBQ       CX, R12
+	JG         ask
+	MOVQ       R14, R11
+	CMPQ       120(AX), $0x00
+	JNE        copied
+	ADDQ       32(AX), R14
+	JMP        ready
+
+copied:
+	MOVQ 32(SP), R11
+	CMPQ (SP), $0x01
+	JEQ  ready
+	MOVQ 40(SP), SI
+	MOVQ 120(AX), R12
+
+more:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        128(AX), R14
+	ADDQ        136(AX), SI
+	DECQ        R12
+	JNZ         more
+	MOVQ        40(SP), R12
+	MOVQ        R12, 32(SP)
+	MOVQ        R11, 40(SP)
+
+ready:
+	MOVQ 8(AX), R12
+	MOVQ R12, 16(SP)
+	MOVQ 56(AX), R12
+	MOVQ R12, 8(SP)
+	MOVQ 24(SP), R15
+
+panel:
+	MOVQ R11, SI
+	MOVQ R9, R8
+	MOVQ 16(SP), BX
+	MOVQ 64(AX), R12
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+depth0:
+	LONG $0x4b7be2c4
+	BYTE $0x1c
+	BYTE $0x16
+	LONG $0x4b7be2c4
+	LONG $0x00000bac
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c52e2c4
+	BYTE $0xc3
+	LONG $0x4b7be2c4
+	LONG $0x04000bb4
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4ae2c4
+	BYTE $0xcb
+	MOVQ 64(AX), R13
+	SHLQ $0x0b, R13
+	ADDQ BX, R13
+	LONG $0x4b7bc2c4
+	LONG $0x00000dbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c42e2c4
+	BYTE $0xd3
+	ADDQ CX, SI
+	ADDQ $+2048, BX
+	DECQ R12
+	JEQ  depth0end
+	CMPQ R12, $0x01
+	JNE  depth0
+	ADDQ 72(AX), SI
+	JMP  depth0
+
+depth0end:
+	MOVQ 88(AX), R13
+	LONG $0x4b7a82c4
+	LONG $0x00002884
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7a82c4
+	LONG $0x0040288c
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7a82c4
+	LONG $0x00802894
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R11, SI
+	MOVQ R9, R8
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	ADDQ R13, SI
+	MOVQ 88(AX), R13
+	SHLQ $0x04, R13
+	ADDQ R13, R8
+	MOVQ 16(SP), BX
+	MOVQ 64(AX), R12
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+depth1:
+	LONG $0x4b7be2c4
+	BYTE $0x24
+	BYTE $0x16
+	LONG $0x4b7be2c4
+	LONG $0x00000bac
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c52e2c4
+	BYTE $0xc4
+	LONG $0x4b7be2c4
+	LONG $0x04000bb4
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4ae2c4
+	BYTE $0xcc
+	MOVQ 64(AX), R13
+	SHLQ $0x0b, R13
+	ADDQ BX, R13
+	LONG $0x4b7bc2c4
+	LONG $0x00000dbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c42e2c4
+	BYTE $0xd4
+	ADDQ CX, SI
+	ADDQ $+2048, BX
+	DECQ R12
+	JEQ  depth1end
+	CMPQ R12, $0x01
+	JNE  depth1
+	ADDQ 72(AX), SI
+	JMP  depth1
+
+depth1end:
+	MOVQ  88(AX), R13
+	LONG  $0x4b7a82c4
+	LONG  $0x00002884
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7a82c4
+	LONG  $0x0040288c
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7a82c4
+	LONG  $0x00802894
+	BYTE  $0x00
+	BYTE  $0x00
+	TESTQ DI, DI
+	JEQ   beforenone
+	MOVQ  R10, R8
+	MOVQ  96(AX), R12
+	MOVQ  104(AX), R13
+	CMPQ  112(AX), $0x00
+	JEQ   beforenear
+
+beforepast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     R13, DI
+	DECQ     R12
+	JNZ      beforepast
+	JMP      beforenone
+
+beforenear:
+before:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      R13, DI
+	DECQ      R12
+	JNZ       before
+
+beforenone:
+	MOVQ  R15, DI
+	ADDQ  CX, R15
+	XCHGQ R9, R10
+	MOVQ  BX, 16(SP)
+	SUBQ  $0x01, 8(SP)
+	JNZ   panel
+	MOVQ  40(AX), R12
+	ADDQ  R12, 24(SP)
+	SUBQ  $0x01, (SP)
+	JNZ   unit
+	TESTQ DI, DI
+	JEQ   endnone
+	MOVQ  R10, R8
+	MOVQ  96(AX), R12
+	MOVQ  104(AX), R13
+	CMPQ  112(AX), $0x00
+	JEQ   endnear
+
+endpast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     R13, DI
+	DECQ     R12
+	JNZ      endpast
+	JMP      endnone
+
+endnear:
+end:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      R13, DI
+	DECQ      R12
+	JNZ       end
+
+endnone:
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
 // func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, panel int)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·packPairs512(SB), NOSPLIT, $0-48

@@ -14,6 +14,15 @@ func tiles16By1(t *byte)
 func tiles16By3(t *byte)
 
 //go:noescape
+func strips16By1(t *byte)
+
+//go:noescape
+func strips16By2(t *byte)
+
+//go:noescape
+func strips16By3(t *byte)
+
+//go:noescape
 func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, panel int)
 
 //go:noescape

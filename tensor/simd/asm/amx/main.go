@@ -15,6 +15,9 @@ func main() {
 	product("tiles16By2", 2, 2)
 	product("tiles16By1", 4, 1)
 	product("tiles16By3", 1, 3)
+	for tiles := range 3 {
+		strips(tiles + 1)
+	}
 	packPairs()
 	packTransposed()
 	padRows()
