@@ -164,9 +164,10 @@ func (c *CPU) attendPanel(dst, top, inv Matrix, adj *Sparse, z, left, right Matr
 			Ptr: ptr, Index: adj.index, Left: left.strided(), Right: right.Slice(x.lo, x.hi).strided(),
 			Max: top.Slice(x.lo, x.hi).strided(), Inv: inv.Slice(x.lo, x.hi).strided(),
 			Slope: float32(op.Slope), Score: op.Edge.f32, EdgeHeads: op.Heads, Drop: fromDst(drop, x.lo), Work: *work,
+			Stream: dst.Bytes() >= streamBytes,
 		}
 		if x.part >= 0 {
-			a.Dst = partial.Slice(x.part, x.part+1).strided()
+			a.Dst, a.Stream = partial.Slice(x.part, x.part+1).strided(), false
 			a.Max = partTop.Slice(x.part, x.part+1).strided()
 			a.Inv = partInv.Slice(x.part, x.part+1).strided()
 		}

@@ -24,6 +24,7 @@ type Attention struct {
 	EdgeHeads int
 	Slope     float32
 	Drop      AttentionDropout
+	Stream    bool      // as RowSums'
 	Work      []float32 // scratch, see AttentionWork
 }
 

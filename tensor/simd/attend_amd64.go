@@ -90,6 +90,7 @@ type attendRowArgs struct {
 	weights         *float32
 	gap             int
 	patterns        *uint32
+	loop            int // heads that whole vectors or blocks are of, or 0, times two; and 1 for bfloat16 rows that are asked for
 	prefetch        int
 	last            *uint32
 	inv             unsafe.Pointer
@@ -277,8 +278,8 @@ func (s *Strided) at(r, c int) (p unsafe.Pointer, stride int) {
 func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []float32) {
 	bf16 := a.Z.B16 != nil
 	s := attendRowArgs{
-		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, weights: weights, gap: 4 * Lanes(a.Heads),
-		scale: bits(1), heads: 1<<a.Heads - 1, mode: modeOf(level, a.Dst),
+		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, gap: 4 * Lanes(a.Heads),
+		scale: bits(1), heads: 1<<a.Heads - 1,
 	}
 	if a.Drop.On {
 		s.scale = bits(a.Drop.Scale)
@@ -287,20 +288,47 @@ func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []f
 		s.prefetch, s.last = attendAhead(a.Z), &a.Index[to-1]
 	}
 	for c := 0; c < a.Heads*a.Width; c += panelCols {
-		s.vectors, s.mask = vectorsOf(min(panelCols, a.Heads*a.Width-c), bf16)
+		cols := min(panelCols, a.Heads*a.Width-c)
+		s.vectors, s.mask = vectorsOf(cols, bf16)
 		s.src, s.srcStride = a.Z.at(0, c)
 		s.dst, s.dstStride = a.Dst.at(r, c)
 		s.inv, s.invStride = a.Inv.at(r, 0)
+		s.mode = modeOf(level, a.Dst)
+		if a.Stream && linesOnly(s.dst, s.dstStride, cols*a.Dst.size()) && s.mode != modeBF16 && (a.Dst.B16 != nil) == bf16 {
+			s.mode |= modeStream
+		}
 		s.patterns = (*uint32)(unsafe.Pointer(&patterns[c]))
-		switch raw := (*byte)(unsafe.Pointer(&s)); {
-		case bf16 && (a.Width%32 == 0 || a.Heads == 1):
-			attendSumWhole512b16(raw)
-		case bf16:
+		first, heads := wholeHeads(c, cols, a.Width, bf16)
+		s.weights = (*float32)(unsafe.Add(unsafe.Pointer(weights), 4*first))
+		s.loop = 2 * heads
+		if bf16 && s.prefetch > 0 {
+			s.loop++
+		}
+		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 			attendSum512b16(raw)
-		default:
+		} else {
 			attendSum512(raw)
 		}
 	}
+}
+
+// wholeHeads is the heads of a panel of columns, a power of two, if each vector or block is of one of them, and the first; or 0, 0.
+func wholeHeads(col, cols, width int, bf16 bool) (first, heads int) {
+	block := 16
+	if bf16 {
+		block = 32
+	}
+	first = col / width
+	heads = (col+cols-1)/width + 1 - first
+	if heads == 1 || width%block == 0 && col%width == 0 && cols%width == 0 && heads == Lanes(heads) {
+		return first, heads
+	}
+	return 0, 0
+}
+
+// linesOnly says whether rows are whole cache lines.
+func linesOnly(p unsafe.Pointer, stride, bytes int) bool {
+	return (uintptr(p)|uintptr(stride)|uintptr(bytes))&63 == 0
 }
 
 // modeOf is how rows of dst are written.

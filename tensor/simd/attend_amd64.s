@@ -781,8 +781,8 @@ TEXT ·attendSum512(SB), NOSPLIT, $8-8
 	MOVQ         80(DI), R11
 	MOVQ         88(DI), R12
 	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         112(DI), R14
+	MOVQ         120(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -844,12 +844,14 @@ row1:
 	MOVQ   8(DI), R9
 	LEAQ   (R9)(R10*4), R10
 	VPXORD Z0, Z0, Z0
+	CMPQ   104(DI), $0x02
+	JE     loop1x2
 
-next1:
+loop1x0:
 	CMPQ       R8, R10
 	JAE        done1
 	TESTQ      R14, R14
-	JZ         ask1
+	JZ         loop1x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -858,7 +860,7 @@ next1:
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
 
-ask1:
+loop1x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -866,23 +868,55 @@ ask1:
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS (AX), Z31, K1, Z0
 	ADDQ        R12, R11
-	JMP         next1
+	JMP         loop1x0
+
+loop1x2:
+	CMPQ       R8, R10
+	JAE        done1
+	TESTQ      R14, R14
+	JZ         loop1x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop1x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, K1, Z0
+	ADDQ         R12, R11
+	JMP          loop1x2
 
 done1:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream1
 	VMOVUPS     Z0, K1, (CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row1
+	JMP         stored1
+
+stream1:
+	VMOVNTPS Z0, (CX)
+
+stored1:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -893,12 +927,16 @@ row2:
 	LEAQ   (R9)(R10*4), R10
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
+	CMPQ   104(DI), $0x02
+	JE     loop2x2
+	CMPQ   104(DI), $0x04
+	JE     loop2x4
 
-next2:
+loop2x0:
 	CMPQ       R8, R10
 	JAE        done2
 	TESTQ      R14, R14
-	JZ         ask2
+	JZ         loop2x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -906,9 +944,8 @@ next2:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
 
-ask2:
+loop2x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -918,26 +955,85 @@ ask2:
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS 64(AX), Z31, K1, Z1
 	ADDQ        R12, R11
-	JMP         next2
+	JMP         loop2x0
+
+loop2x2:
+	CMPQ       R8, R10
+	JAE        done2
+	TESTQ      R14, R14
+	JZ         loop2x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop2x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, K1, Z1
+	ADDQ         R12, R11
+	JMP          loop2x2
+
+loop2x4:
+	CMPQ       R8, R10
+	JAE        done2
+	TESTQ      R14, R14
+	JZ         loop2x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop2x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  64(AX), Z31, K1, Z1
+	ADDQ         R12, R11
+	JMP          loop2x4
 
 done2:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
 	VMULPS      Z31, Z1, Z1
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream2
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, K1, 64(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row2
+	JMP         stored2
+
+stream2:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+
+stored2:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row2
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -949,12 +1045,14 @@ row3:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
+	CMPQ   104(DI), $0x02
+	JE     loop3x2
 
-next3:
+loop3x0:
 	CMPQ       R8, R10
 	JAE        done3
 	TESTQ      R14, R14
-	JZ         ask3
+	JZ         loop3x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -962,10 +1060,8 @@ next3:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
 
-ask3:
+loop3x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -977,29 +1073,65 @@ ask3:
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS 128(AX), Z31, K1, Z2
 	ADDQ        R12, R11
-	JMP         next3
+	JMP         loop3x0
+
+loop3x2:
+	CMPQ       R8, R10
+	JAE        done3
+	TESTQ      R14, R14
+	JZ         loop3x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop3x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, K1, Z2
+	ADDQ         R12, R11
+	JMP          loop3x2
 
 done3:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
 	VMULPS      Z31, Z1, Z1
 	VPERMPS     Z29, Z18, Z31
 	VMULPS      Z31, Z2, Z2
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream3
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, K1, 128(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row3
+	JMP         stored3
+
+stream3:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+
+stored3:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row3
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1012,12 +1144,18 @@ row4:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
+	CMPQ   104(DI), $0x02
+	JE     loop4x2
+	CMPQ   104(DI), $0x04
+	JE     loop4x4
+	CMPQ   104(DI), $0x08
+	JE     loop4x8
 
-next4:
+loop4x0:
 	CMPQ       R8, R10
 	JAE        done4
 	TESTQ      R14, R14
-	JZ         ask4
+	JZ         loop4x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1025,11 +1163,8 @@ next4:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
 
-ask4:
+loop4x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1043,16 +1178,98 @@ ask4:
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS 192(AX), Z31, K1, Z3
 	ADDQ        R12, R11
-	JMP         next4
+	JMP         loop4x0
+
+loop4x2:
+	CMPQ       R8, R10
+	JAE        done4
+	TESTQ      R14, R14
+	JZ         loop4x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop4x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, K1, Z3
+	ADDQ         R12, R11
+	JMP          loop4x2
+
+loop4x4:
+	CMPQ       R8, R10
+	JAE        done4
+	TESTQ      R14, R14
+	JZ         loop4x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop4x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, K1, Z3
+	ADDQ         R12, R11
+	JMP          loop4x4
+
+loop4x8:
+	CMPQ       R8, R10
+	JAE        done4
+	TESTQ      R14, R14
+	JZ         loop4x8near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop4x8near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  64(AX), Z31, Z1
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  128(AX), Z31, Z2
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  192(AX), Z31, K1, Z3
+	ADDQ         R12, R11
+	JMP          loop4x8
 
 done4:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1061,14 +1278,26 @@ done4:
 	VMULPS      Z31, Z2, Z2
 	VPERMPS     Z29, Z19, Z31
 	VMULPS      Z31, Z3, Z3
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream4
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
 	VMOVUPS     Z3, K1, 192(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row4
+	JMP         stored4
+
+stream4:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+
+stored4:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row4
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1082,12 +1311,14 @@ row5:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
+	CMPQ   104(DI), $0x02
+	JE     loop5x2
 
-next5:
+loop5x0:
 	CMPQ       R8, R10
 	JAE        done5
 	TESTQ      R14, R14
-	JZ         ask5
+	JZ         loop5x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1095,12 +1326,8 @@ next5:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
 
-ask5:
+loop5x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1116,16 +1343,43 @@ ask5:
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS 256(AX), Z31, K1, Z4
 	ADDQ        R12, R11
-	JMP         next5
+	JMP         loop5x0
+
+loop5x2:
+	CMPQ       R8, R10
+	JAE        done5
+	TESTQ      R14, R14
+	JZ         loop5x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop5x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, K1, Z4
+	ADDQ         R12, R11
+	JMP          loop5x2
 
 done5:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1136,15 +1390,28 @@ done5:
 	VMULPS      Z31, Z3, Z3
 	VPERMPS     Z29, Z20, Z31
 	VMULPS      Z31, Z4, Z4
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream5
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
 	VMOVUPS     Z3, 192(CX)
 	VMOVUPS     Z4, K1, 256(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row5
+	JMP         stored5
+
+stream5:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+
+stored5:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row5
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1159,12 +1426,16 @@ row6:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
+	CMPQ   104(DI), $0x02
+	JE     loop6x2
+	CMPQ   104(DI), $0x04
+	JE     loop6x4
 
-next6:
+loop6x0:
 	CMPQ       R8, R10
 	JAE        done6
 	TESTQ      R14, R14
-	JZ         ask6
+	JZ         loop6x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1172,13 +1443,8 @@ next6:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
 
-ask6:
+loop6x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1196,16 +1462,73 @@ ask6:
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS 320(AX), Z31, K1, Z5
 	ADDQ        R12, R11
-	JMP         next6
+	JMP         loop6x0
+
+loop6x2:
+	CMPQ       R8, R10
+	JAE        done6
+	TESTQ      R14, R14
+	JZ         loop6x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop6x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, K1, Z5
+	ADDQ         R12, R11
+	JMP          loop6x2
+
+loop6x4:
+	CMPQ       R8, R10
+	JAE        done6
+	TESTQ      R14, R14
+	JZ         loop6x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop6x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, K1, Z5
+	ADDQ         R12, R11
+	JMP          loop6x4
 
 done6:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1218,16 +1541,30 @@ done6:
 	VMULPS      Z31, Z4, Z4
 	VPERMPS     Z29, Z21, Z31
 	VMULPS      Z31, Z5, Z5
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream6
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
 	VMOVUPS     Z3, 192(CX)
 	VMOVUPS     Z4, 256(CX)
 	VMOVUPS     Z5, K1, 320(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row6
+	JMP         stored6
+
+stream6:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+
+stored6:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row6
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1243,12 +1580,14 @@ row7:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
+	CMPQ   104(DI), $0x02
+	JE     loop7x2
 
-next7:
+loop7x0:
 	CMPQ       R8, R10
 	JAE        done7
 	TESTQ      R14, R14
-	JZ         ask7
+	JZ         loop7x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1256,14 +1595,8 @@ next7:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
 
-ask7:
+loop7x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1283,16 +1616,45 @@ ask7:
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS 384(AX), Z31, K1, Z6
 	ADDQ        R12, R11
-	JMP         next7
+	JMP         loop7x0
+
+loop7x2:
+	CMPQ       R8, R10
+	JAE        done7
+	TESTQ      R14, R14
+	JZ         loop7x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop7x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, K1, Z6
+	ADDQ         R12, R11
+	JMP          loop7x2
 
 done7:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1307,6 +1669,8 @@ done7:
 	VMULPS      Z31, Z5, Z5
 	VPERMPS     Z29, Z22, Z31
 	VMULPS      Z31, Z6, Z6
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream7
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -1314,10 +1678,23 @@ done7:
 	VMOVUPS     Z4, 256(CX)
 	VMOVUPS     Z5, 320(CX)
 	VMOVUPS     Z6, K1, 384(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row7
+	JMP         stored7
+
+stream7:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+
+stored7:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row7
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1334,12 +1711,20 @@ row8:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	CMPQ   104(DI), $0x02
+	JE     loop8x2
+	CMPQ   104(DI), $0x04
+	JE     loop8x4
+	CMPQ   104(DI), $0x08
+	JE     loop8x8
+	CMPQ   104(DI), $0x10
+	JE     loop8x16
 
-next8:
+loop8x0:
 	CMPQ       R8, R10
 	JAE        done8
 	TESTQ      R14, R14
-	JZ         ask8
+	JZ         loop8x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1347,15 +1732,8 @@ next8:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
 
-ask8:
+loop8x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1377,16 +1755,147 @@ ask8:
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS 448(AX), Z31, K1, Z7
 	ADDQ        R12, R11
-	JMP         next8
+	JMP         loop8x0
+
+loop8x2:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         loop8x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop8x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, K1, Z7
+	ADDQ         R12, R11
+	JMP          loop8x2
+
+loop8x4:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         loop8x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop8x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, K1, Z7
+	ADDQ         R12, R11
+	JMP          loop8x4
+
+loop8x8:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         loop8x8near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop8x8near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, K1, Z7
+	ADDQ         R12, R11
+	JMP          loop8x8
+
+loop8x16:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         loop8x16near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop8x16near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  64(AX), Z31, Z1
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  128(AX), Z31, Z2
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  192(AX), Z31, Z3
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  256(AX), Z31, Z4
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  320(AX), Z31, Z5
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  384(AX), Z31, Z6
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  448(AX), Z31, K1, Z7
+	ADDQ         R12, R11
+	JMP          loop8x16
 
 done8:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1403,6 +1912,8 @@ done8:
 	VMULPS      Z31, Z6, Z6
 	VPERMPS     Z29, Z23, Z31
 	VMULPS      Z31, Z7, Z7
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream8
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -1411,10 +1922,24 @@ done8:
 	VMOVUPS     Z5, 320(CX)
 	VMOVUPS     Z6, 384(CX)
 	VMOVUPS     Z7, K1, 448(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row8
+	JMP         stored8
+
+stream8:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+
+stored8:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row8
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1432,12 +1957,14 @@ row9:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
+	CMPQ   104(DI), $0x02
+	JE     loop9x2
 
-next9:
+loop9x0:
 	CMPQ       R8, R10
 	JAE        done9
 	TESTQ      R14, R14
-	JZ         ask9
+	JZ         loop9x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1445,16 +1972,8 @@ next9:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
 
-ask9:
+loop9x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1478,16 +1997,47 @@ ask9:
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS 512(AX), Z31, K1, Z8
 	ADDQ        R12, R11
-	JMP         next9
+	JMP         loop9x0
+
+loop9x2:
+	CMPQ       R8, R10
+	JAE        done9
+	TESTQ      R14, R14
+	JZ         loop9x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop9x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, K1, Z8
+	ADDQ         R12, R11
+	JMP          loop9x2
 
 done9:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1506,6 +2056,8 @@ done9:
 	VMULPS      Z31, Z7, Z7
 	VPERMPS     Z29, Z24, Z31
 	VMULPS      Z31, Z8, Z8
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream9
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -1515,10 +2067,25 @@ done9:
 	VMOVUPS     Z6, 384(CX)
 	VMOVUPS     Z7, 448(CX)
 	VMOVUPS     Z8, K1, 512(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row9
+	JMP         stored9
+
+stream9:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+
+stored9:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row9
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1537,12 +2104,16 @@ row10:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
+	CMPQ   104(DI), $0x02
+	JE     loop10x2
+	CMPQ   104(DI), $0x04
+	JE     loop10x4
 
-next10:
+loop10x0:
 	CMPQ       R8, R10
 	JAE        done10
 	TESTQ      R14, R14
-	JZ         ask10
+	JZ         loop10x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1550,17 +2121,8 @@ next10:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
 
-ask10:
+loop10x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1586,16 +2148,81 @@ ask10:
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS 576(AX), Z31, K1, Z9
 	ADDQ        R12, R11
-	JMP         next10
+	JMP         loop10x0
+
+loop10x2:
+	CMPQ       R8, R10
+	JAE        done10
+	TESTQ      R14, R14
+	JZ         loop10x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop10x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, K1, Z9
+	ADDQ         R12, R11
+	JMP          loop10x2
+
+loop10x4:
+	CMPQ       R8, R10
+	JAE        done10
+	TESTQ      R14, R14
+	JZ         loop10x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop10x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, K1, Z9
+	ADDQ         R12, R11
+	JMP          loop10x4
 
 done10:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1616,6 +2243,8 @@ done10:
 	VMULPS      Z31, Z8, Z8
 	VPERMPS     Z29, Z25, Z31
 	VMULPS      Z31, Z9, Z9
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream10
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -1626,10 +2255,26 @@ done10:
 	VMOVUPS     Z7, 448(CX)
 	VMOVUPS     Z8, 512(CX)
 	VMOVUPS     Z9, K1, 576(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row10
+	JMP         stored10
+
+stream10:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+
+stored10:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row10
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1649,12 +2294,14 @@ row11:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
+	CMPQ   104(DI), $0x02
+	JE     loop11x2
 
-next11:
+loop11x0:
 	CMPQ       R8, R10
 	JAE        done11
 	TESTQ      R14, R14
-	JZ         ask11
+	JZ         loop11x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1662,18 +2309,8 @@ next11:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
 
-ask11:
+loop11x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1701,16 +2338,49 @@ ask11:
 	VPERMPS     (R11), Z26, Z31
 	VFMADD231PS 640(AX), Z31, K1, Z10
 	ADDQ        R12, R11
-	JMP         next11
+	JMP         loop11x0
+
+loop11x2:
+	CMPQ       R8, R10
+	JAE        done11
+	TESTQ      R14, R14
+	JZ         loop11x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop11x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, K1, Z10
+	ADDQ         R12, R11
+	JMP          loop11x2
 
 done11:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1733,6 +2403,8 @@ done11:
 	VMULPS      Z31, Z9, Z9
 	VPERMPS     Z29, Z26, Z31
 	VMULPS      Z31, Z10, Z10
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream11
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -1744,10 +2416,27 @@ done11:
 	VMOVUPS     Z8, 512(CX)
 	VMOVUPS     Z9, 576(CX)
 	VMOVUPS     Z10, K1, 640(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row11
+	JMP         stored11
+
+stream11:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+
+stored11:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row11
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1768,12 +2457,18 @@ row12:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	CMPQ   104(DI), $0x02
+	JE     loop12x2
+	CMPQ   104(DI), $0x04
+	JE     loop12x4
+	CMPQ   104(DI), $0x08
+	JE     loop12x8
 
-next12:
+loop12x0:
 	CMPQ       R8, R10
 	JAE        done12
 	TESTQ      R14, R14
-	JZ         ask12
+	JZ         loop12x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1781,19 +2476,8 @@ next12:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
 
-ask12:
+loop12x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1823,16 +2507,122 @@ ask12:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS 704(AX), Z31, K1, Z11
 	ADDQ        R12, R11
-	JMP         next12
+	JMP         loop12x0
+
+loop12x2:
+	CMPQ       R8, R10
+	JAE        done12
+	TESTQ      R14, R14
+	JZ         loop12x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop12x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, K1, Z11
+	ADDQ         R12, R11
+	JMP          loop12x2
+
+loop12x4:
+	CMPQ       R8, R10
+	JAE        done12
+	TESTQ      R14, R14
+	JZ         loop12x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop12x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, K1, Z11
+	ADDQ         R12, R11
+	JMP          loop12x4
+
+loop12x8:
+	CMPQ       R8, R10
+	JAE        done12
+	TESTQ      R14, R14
+	JZ         loop12x8near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop12x8near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, K1, Z11
+	ADDQ         R12, R11
+	JMP          loop12x8
 
 done12:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1857,6 +2647,8 @@ done12:
 	VMULPS      Z31, Z10, Z10
 	VPERMPS     Z29, Z27, Z31
 	VMULPS      Z31, Z11, Z11
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream12
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -1869,10 +2661,28 @@ done12:
 	VMOVUPS     Z9, 576(CX)
 	VMOVUPS     Z10, 640(CX)
 	VMOVUPS     Z11, K1, 704(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row12
+	JMP         stored12
+
+stream12:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+
+stored12:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row12
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1894,12 +2704,14 @@ row13:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
+	CMPQ   104(DI), $0x02
+	JE     loop13x2
 
-next13:
+loop13x0:
 	CMPQ       R8, R10
 	JAE        done13
 	TESTQ      R14, R14
-	JZ         ask13
+	JZ         loop13x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -1907,20 +2719,8 @@ next13:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
 
-ask13:
+loop13x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -1953,16 +2753,51 @@ ask13:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS 768(AX), Z31, K1, Z12
 	ADDQ        R12, R11
-	JMP         next13
+	JMP         loop13x0
+
+loop13x2:
+	CMPQ       R8, R10
+	JAE        done13
+	TESTQ      R14, R14
+	JZ         loop13x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop13x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VFMADD231PS  768(AX), Z31, K1, Z12
+	ADDQ         R12, R11
+	JMP          loop13x2
 
 done13:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1990,6 +2825,8 @@ done13:
 	VMOVDQU32   768(R13), Z31
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z12, Z12
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream13
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -2003,10 +2840,29 @@ done13:
 	VMOVUPS     Z10, 640(CX)
 	VMOVUPS     Z11, 704(CX)
 	VMOVUPS     Z12, K1, 768(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row13
+	JMP         stored13
+
+stream13:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+
+stored13:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row13
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2029,12 +2885,16 @@ row14:
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
+	CMPQ   104(DI), $0x02
+	JE     loop14x2
+	CMPQ   104(DI), $0x04
+	JE     loop14x4
 
-next14:
+loop14x0:
 	CMPQ       R8, R10
 	JAE        done14
 	TESTQ      R14, R14
-	JZ         ask14
+	JZ         loop14x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -2042,21 +2902,8 @@ next14:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
 
-ask14:
+loop14x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -2092,16 +2939,89 @@ ask14:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS 832(AX), Z31, K1, Z13
 	ADDQ        R12, R11
-	JMP         next14
+	JMP         loop14x0
+
+loop14x2:
+	CMPQ       R8, R10
+	JAE        done14
+	TESTQ      R14, R14
+	JZ         loop14x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop14x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VFMADD231PS  768(AX), Z31, Z12
+	VFMADD231PS  832(AX), Z31, K1, Z13
+	ADDQ         R12, R11
+	JMP          loop14x2
+
+loop14x4:
+	CMPQ       R8, R10
+	JAE        done14
+	TESTQ      R14, R14
+	JZ         loop14x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop14x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VFMADD231PS  768(AX), Z31, Z12
+	VFMADD231PS  832(AX), Z31, K1, Z13
+	ADDQ         R12, R11
+	JMP          loop14x4
 
 done14:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2132,6 +3052,8 @@ done14:
 	VMOVDQU32   832(R13), Z31
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z13, Z13
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream14
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -2146,10 +3068,30 @@ done14:
 	VMOVUPS     Z11, 704(CX)
 	VMOVUPS     Z12, 768(CX)
 	VMOVUPS     Z13, K1, 832(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row14
+	JMP         stored14
+
+stream14:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+	VMOVNTPS Z13, 832(CX)
+
+stored14:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row14
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2173,12 +3115,14 @@ row15:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
+	CMPQ   104(DI), $0x02
+	JE     loop15x2
 
-next15:
+loop15x0:
 	CMPQ       R8, R10
 	JAE        done15
 	TESTQ      R14, R14
-	JZ         ask15
+	JZ         loop15x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -2186,22 +3130,8 @@ next15:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
 
-ask15:
+loop15x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -2240,16 +3170,53 @@ ask15:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS 896(AX), Z31, K1, Z14
 	ADDQ        R12, R11
-	JMP         next15
+	JMP         loop15x0
+
+loop15x2:
+	CMPQ       R8, R10
+	JAE        done15
+	TESTQ      R14, R14
+	JZ         loop15x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop15x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VFMADD231PS  768(AX), Z31, Z12
+	VFMADD231PS  832(AX), Z31, Z13
+	VFMADD231PS  896(AX), Z31, K1, Z14
+	ADDQ         R12, R11
+	JMP          loop15x2
 
 done15:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2283,6 +3250,8 @@ done15:
 	VMOVDQU32   896(R13), Z31
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z14, Z14
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream15
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -2298,10 +3267,31 @@ done15:
 	VMOVUPS     Z12, 768(CX)
 	VMOVUPS     Z13, 832(CX)
 	VMOVUPS     Z14, K1, 896(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row15
+	JMP         stored15
+
+stream15:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+	VMOVNTPS Z13, 832(CX)
+	VMOVNTPS Z14, 896(CX)
+
+stored15:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row15
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2326,12 +3316,22 @@ row16:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
+	CMPQ   104(DI), $0x02
+	JE     loop16x2
+	CMPQ   104(DI), $0x04
+	JE     loop16x4
+	CMPQ   104(DI), $0x08
+	JE     loop16x8
+	CMPQ   104(DI), $0x10
+	JE     loop16x16
+	CMPQ   104(DI), $0x20
+	JE     loop16x32
 
-next16:
+loop16x0:
 	CMPQ       R8, R10
 	JAE        done16
 	TESTQ      R14, R14
-	JZ         ask16
+	JZ         loop16x0near
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -2339,23 +3339,8 @@ next16:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
-	PREFETCHT0 960(R9)
 
-ask16:
+loop16x0near:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -2397,16 +3382,232 @@ ask16:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS 960(AX), Z31, K1, Z15
 	ADDQ        R12, R11
-	JMP         next16
+	JMP         loop16x0
+
+loop16x2:
+	CMPQ       R8, R10
+	JAE        done16
+	TESTQ      R14, R14
+	JZ         loop16x2near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop16x2near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VFMADD231PS  768(AX), Z31, Z12
+	VFMADD231PS  832(AX), Z31, Z13
+	VFMADD231PS  896(AX), Z31, Z14
+	VFMADD231PS  960(AX), Z31, K1, Z15
+	ADDQ         R12, R11
+	JMP          loop16x2
+
+loop16x4:
+	CMPQ       R8, R10
+	JAE        done16
+	TESTQ      R14, R14
+	JZ         loop16x4near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop16x4near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VFMADD231PS  768(AX), Z31, Z12
+	VFMADD231PS  832(AX), Z31, Z13
+	VFMADD231PS  896(AX), Z31, Z14
+	VFMADD231PS  960(AX), Z31, K1, Z15
+	ADDQ         R12, R11
+	JMP          loop16x4
+
+loop16x8:
+	CMPQ       R8, R10
+	JAE        done16
+	TESTQ      R14, R14
+	JZ         loop16x8near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop16x8near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  768(AX), Z31, Z12
+	VFMADD231PS  832(AX), Z31, Z13
+	VFMADD231PS  896(AX), Z31, Z14
+	VFMADD231PS  960(AX), Z31, K1, Z15
+	ADDQ         R12, R11
+	JMP          loop16x8
+
+loop16x16:
+	CMPQ       R8, R10
+	JAE        done16
+	TESTQ      R14, R14
+	JZ         loop16x16near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop16x16near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VFMADD231PS  64(AX), Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  128(AX), Z31, Z2
+	VFMADD231PS  192(AX), Z31, Z3
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  256(AX), Z31, Z4
+	VFMADD231PS  320(AX), Z31, Z5
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  384(AX), Z31, Z6
+	VFMADD231PS  448(AX), Z31, Z7
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  512(AX), Z31, Z8
+	VFMADD231PS  576(AX), Z31, Z9
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  640(AX), Z31, Z10
+	VFMADD231PS  704(AX), Z31, Z11
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  768(AX), Z31, Z12
+	VFMADD231PS  832(AX), Z31, Z13
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  896(AX), Z31, Z14
+	VFMADD231PS  960(AX), Z31, K1, Z15
+	ADDQ         R12, R11
+	JMP          loop16x16
+
+loop16x32:
+	CMPQ       R8, R10
+	JAE        done16
+	TESTQ      R14, R14
+	JZ         loop16x32near
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+loop16x32near:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  (AX), Z31, Z0
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  64(AX), Z31, Z1
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  128(AX), Z31, Z2
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  192(AX), Z31, Z3
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  256(AX), Z31, Z4
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  320(AX), Z31, Z5
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  384(AX), Z31, Z6
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  448(AX), Z31, Z7
+	VBROADCASTSS 32(R11), Z31
+	VFMADD231PS  512(AX), Z31, Z8
+	VBROADCASTSS 36(R11), Z31
+	VFMADD231PS  576(AX), Z31, Z9
+	VBROADCASTSS 40(R11), Z31
+	VFMADD231PS  640(AX), Z31, Z10
+	VBROADCASTSS 44(R11), Z31
+	VFMADD231PS  704(AX), Z31, Z11
+	VBROADCASTSS 48(R11), Z31
+	VFMADD231PS  768(AX), Z31, Z12
+	VBROADCASTSS 52(R11), Z31
+	VFMADD231PS  832(AX), Z31, Z13
+	VBROADCASTSS 56(R11), Z31
+	VFMADD231PS  896(AX), Z31, Z14
+	VBROADCASTSS 60(R11), Z31
+	VFMADD231PS  960(AX), Z31, K1, Z15
+	ADDQ         R12, R11
+	JMP          loop16x32
 
 done16:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2443,6 +3644,8 @@ done16:
 	VMOVDQU32   960(R13), Z31
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z15, Z15
+	TESTQ       $0x00000004, 72(DI)
+	JNZ         stream16
 	VMOVUPS     Z0, (CX)
 	VMOVUPS     Z1, 64(CX)
 	VMOVUPS     Z2, 128(CX)
@@ -2459,10 +3662,32 @@ done16:
 	VMOVUPS     Z13, 832(CX)
 	VMOVUPS     Z14, 896(CX)
 	VMOVUPS     Z15, K1, 960(CX)
-	ADDQ        48(DI), CX
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JB          row16
+	JMP         stored16
+
+stream16:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+	VMOVNTPS Z13, 832(CX)
+	VMOVNTPS Z14, 896(CX)
+	VMOVNTPS Z15, 960(CX)
+
+stored16:
+	ADDQ 48(DI), CX
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row16
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2479,8 +3704,8 @@ TEXT ·attendSum512b16(SB), NOSPLIT, $8-8
 	MOVQ         80(DI), R11
 	MOVQ         88(DI), R12
 	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         112(DI), R14
+	MOVQ         120(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -2527,21 +3752,16 @@ row1:
 	LEAQ   (R9)(R10*4), R10
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
+	CMPQ   104(DI), $0x01
+	JE     loop1x1
+	CMPQ   104(DI), $0x02
+	JE     loop1x2
+	CMPQ   104(DI), $0x03
+	JE     loop1x3
 
-next1:
-	CMPQ       R8, R10
-	JAE        done1
-	TESTQ      R14, R14
-	JZ         ask1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask1:
+loop1x0:
+	CMPQ        R8, R10
+	JAE         done1
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -2554,16 +3774,79 @@ ask1:
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	ADDQ        R12, R11
-	JMP         next1
+	JMP         loop1x0
+
+loop1x1:
+	CMPQ        R8, R10
+	JAE         done1
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        R12, R11
+	JMP         loop1x1
+
+loop1x2:
+	CMPQ         R8, R10
+	JAE          done1
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VMOVDQU16.Z  (AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	ADDQ         R12, R11
+	JMP          loop1x2
+
+loop1x3:
+	CMPQ         R8, R10
+	JAE          done1
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VMOVDQU16.Z  (AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	ADDQ         R12, R11
+	JMP          loop1x3
 
 done1:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2599,8 +3882,16 @@ native1:
 	LONG      $0x4877f262
 	WORD      $0xc072
 	VPERMW    Z0, Z29, Z0
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream1
 	VMOVDQU16 Z0, K1, (CX)
-	JMP       written1
+	JMP       stored1
+
+stream1:
+	VMOVNTPS Z0, (CX)
+
+stored1:
+	JMP written1
 
 widened1:
 	KSHIFTRD  $0x10, K1, K2
@@ -2618,6 +3909,7 @@ written1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row1
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2630,22 +3922,20 @@ row2:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
+	CMPQ   104(DI), $0x01
+	JE     loop2x1
+	CMPQ   104(DI), $0x02
+	JE     loop2x2
+	CMPQ   104(DI), $0x03
+	JE     loop2x3
+	CMPQ   104(DI), $0x04
+	JE     loop2x4
+	CMPQ   104(DI), $0x05
+	JE     loop2x5
 
-next2:
-	CMPQ       R8, R10
-	JAE        done2
-	TESTQ      R14, R14
-	JZ         ask2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask2:
+loop2x0:
+	CMPQ        R8, R10
+	JAE         done2
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -2664,16 +3954,145 @@ ask2:
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z3
 	ADDQ        R12, R11
-	JMP         next2
+	JMP         loop2x0
+
+loop2x1:
+	CMPQ        R8, R10
+	JAE         done2
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	PREFETCHT0  64(R9)
+	VMOVDQU16.Z 64(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VPERMPS     (R11), Z18, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS     (R11), Z19, Z31
+	VFMADD231PS Z30, Z31, Z3
+	ADDQ        R12, R11
+	JMP         loop2x1
+
+loop2x2:
+	CMPQ         R8, R10
+	JAE          done2
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	ADDQ         R12, R11
+	JMP          loop2x2
+
+loop2x3:
+	CMPQ         R8, R10
+	JAE          done2
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	ADDQ         R12, R11
+	JMP          loop2x3
+
+loop2x4:
+	CMPQ         R8, R10
+	JAE          done2
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	ADDQ         R12, R11
+	JMP          loop2x4
+
+loop2x5:
+	CMPQ         R8, R10
+	JAE          done2
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VBROADCASTSS 4(R11), Z31
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	ADDQ         R12, R11
+	JMP          loop2x5
 
 done2:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2732,15 +4151,24 @@ native2:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG      $0x4867f262
 	WORD      $0xd272
 	VPERMW    Z2, Z29, Z2
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream2
+	VMOVUPS   Z0, (CX)
 	VMOVDQU16 Z2, K1, 64(CX)
-	JMP       written2
+	JMP       stored2
+
+stream2:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+
+stored2:
+	JMP written2
 
 widened2:
 	KSHIFTRD  $0x10, K1, K2
@@ -2766,6 +4194,7 @@ written2:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row2
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2780,23 +4209,16 @@ row3:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
+	CMPQ   104(DI), $0x01
+	JE     loop3x1
+	CMPQ   104(DI), $0x02
+	JE     loop3x2
+	CMPQ   104(DI), $0x03
+	JE     loop3x3
 
-next3:
-	CMPQ       R8, R10
-	JAE        done3
-	TESTQ      R14, R14
-	JZ         ask3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-
-ask3:
+loop3x0:
+	CMPQ        R8, R10
+	JAE         done3
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -2821,16 +4243,127 @@ ask3:
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z5
 	ADDQ        R12, R11
-	JMP         next3
+	JMP         loop3x0
+
+loop3x1:
+	CMPQ        R8, R10
+	JAE         done3
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*2), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	LEAQ        12(R8), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	PREFETCHT0  64(R9)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VPERMPS     (R11), Z18, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS     (R11), Z19, Z31
+	VFMADD231PS Z30, Z31, Z3
+	PREFETCHT0  128(R9)
+	VMOVDQU16.Z 128(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VPERMPS     (R11), Z20, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VPERMPS     (R11), Z21, Z31
+	VFMADD231PS Z30, Z31, Z5
+	ADDQ        R12, R11
+	JMP         loop3x1
+
+loop3x2:
+	CMPQ         R8, R10
+	JAE          done3
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VMOVDQU16.Z  128(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	ADDQ         R12, R11
+	JMP          loop3x2
+
+loop3x3:
+	CMPQ         R8, R10
+	JAE          done3
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VMOVDQU16.Z  128(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	ADDQ         R12, R11
+	JMP          loop3x3
 
 done3:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2912,22 +4445,32 @@ native3:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG      $0x4857f262
 	WORD      $0xe472
 	VPERMW    Z4, Z29, Z4
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream3
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z2, 64(CX)
 	VMOVDQU16 Z4, K1, 128(CX)
-	JMP       written3
+	JMP       stored3
+
+stream3:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+
+stored3:
+	JMP written3
 
 widened3:
 	KSHIFTRD  $0x10, K1, K2
@@ -2961,6 +4504,7 @@ written3:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row3
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2977,24 +4521,24 @@ row4:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	CMPQ   104(DI), $0x01
+	JE     loop4x1
+	CMPQ   104(DI), $0x02
+	JE     loop4x2
+	CMPQ   104(DI), $0x03
+	JE     loop4x3
+	CMPQ   104(DI), $0x04
+	JE     loop4x4
+	CMPQ   104(DI), $0x05
+	JE     loop4x5
+	CMPQ   104(DI), $0x08
+	JE     loop4x8
+	CMPQ   104(DI), $0x09
+	JE     loop4x9
 
-next4:
-	CMPQ       R8, R10
-	JAE        done4
-	TESTQ      R14, R14
-	JZ         ask4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-
-ask4:
+loop4x0:
+	CMPQ        R8, R10
+	JAE         done4
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -3025,16 +4569,299 @@ ask4:
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z7
 	ADDQ        R12, R11
-	JMP         next4
+	JMP         loop4x0
+
+loop4x1:
+	CMPQ        R8, R10
+	JAE         done4
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*2), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	LEAQ        12(R8), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	PREFETCHT0  64(R9)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VPERMPS     (R11), Z18, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS     (R11), Z19, Z31
+	VFMADD231PS Z30, Z31, Z3
+	PREFETCHT0  128(R9)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VPERMPS     (R11), Z20, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VPERMPS     (R11), Z21, Z31
+	VFMADD231PS Z30, Z31, Z5
+	PREFETCHT0  192(R9)
+	VMOVDQU16.Z 192(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VPERMPS     (R11), Z22, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VPERMPS     (R11), Z23, Z31
+	VFMADD231PS Z30, Z31, Z7
+	ADDQ        R12, R11
+	JMP         loop4x1
+
+loop4x2:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         R12, R11
+	JMP          loop4x2
+
+loop4x3:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         R12, R11
+	JMP          loop4x3
+
+loop4x4:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         R12, R11
+	JMP          loop4x4
+
+loop4x5:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         R12, R11
+	JMP          loop4x5
+
+loop4x8:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 8(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VBROADCASTSS 12(R11), Z31
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         R12, R11
+	JMP          loop4x8
+
+loop4x9:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VBROADCASTSS 8(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VBROADCASTSS 12(R11), Z31
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         R12, R11
+	JMP          loop4x9
 
 done4:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -3139,29 +4966,40 @@ native4:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG      $0x4847f262
 	WORD      $0xf672
 	VPERMW    Z6, Z29, Z6
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream4
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z2, 64(CX)
+	VMOVUPS   Z4, 128(CX)
 	VMOVDQU16 Z6, K1, 192(CX)
-	JMP       written4
+	JMP       stored4
+
+stream4:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+
+stored4:
+	JMP written4
 
 widened4:
 	KSHIFTRD  $0x10, K1, K2
@@ -3203,6 +5041,7 @@ written4:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row4
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3221,25 +5060,16 @@ row5:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
+	CMPQ   104(DI), $0x01
+	JE     loop5x1
+	CMPQ   104(DI), $0x02
+	JE     loop5x2
+	CMPQ   104(DI), $0x03
+	JE     loop5x3
 
-next5:
-	CMPQ       R8, R10
-	JAE        done5
-	TESTQ      R14, R14
-	JZ         ask5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-
-ask5:
+loop5x0:
+	CMPQ        R8, R10
+	JAE         done5
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -3276,16 +5106,159 @@ ask5:
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z9
 	ADDQ        R12, R11
-	JMP         next5
+	JMP         loop5x0
+
+loop5x1:
+	CMPQ        R8, R10
+	JAE         done5
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*2), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	LEAQ        12(R8), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	PREFETCHT0  64(R9)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VPERMPS     (R11), Z18, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS     (R11), Z19, Z31
+	VFMADD231PS Z30, Z31, Z3
+	PREFETCHT0  128(R9)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VPERMPS     (R11), Z20, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VPERMPS     (R11), Z21, Z31
+	VFMADD231PS Z30, Z31, Z5
+	PREFETCHT0  192(R9)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VPERMPS     (R11), Z22, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VPERMPS     (R11), Z23, Z31
+	VFMADD231PS Z30, Z31, Z7
+	PREFETCHT0  256(R9)
+	VMOVDQU16.Z 256(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VPERMPS     (R11), Z24, Z31
+	VFMADD231PS Z29, Z31, Z8
+	VPERMPS     (R11), Z25, Z31
+	VFMADD231PS Z30, Z31, Z9
+	ADDQ        R12, R11
+	JMP         loop5x1
+
+loop5x2:
+	CMPQ         R8, R10
+	JAE          done5
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VMOVDQU16.Z  256(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	ADDQ         R12, R11
+	JMP          loop5x2
+
+loop5x3:
+	CMPQ         R8, R10
+	JAE          done5
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VMOVDQU16.Z  256(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	ADDQ         R12, R11
+	JMP          loop5x3
 
 done5:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -3413,36 +5386,48 @@ native5:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG      $0x48375262
 	WORD      $0xc072
 	VPERMW    Z8, Z29, Z8
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream5
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z2, 64(CX)
+	VMOVUPS   Z4, 128(CX)
+	VMOVUPS   Z6, 192(CX)
 	VMOVDQU16 Z8, K1, 256(CX)
-	JMP       written5
+	JMP       stored5
+
+stream5:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
+
+stored5:
+	JMP written5
 
 widened5:
 	KSHIFTRD  $0x10, K1, K2
@@ -3492,6 +5477,7 @@ written5:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row5
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3512,26 +5498,20 @@ row6:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	CMPQ   104(DI), $0x01
+	JE     loop6x1
+	CMPQ   104(DI), $0x02
+	JE     loop6x2
+	CMPQ   104(DI), $0x03
+	JE     loop6x3
+	CMPQ   104(DI), $0x04
+	JE     loop6x4
+	CMPQ   104(DI), $0x05
+	JE     loop6x5
 
-next6:
-	CMPQ       R8, R10
-	JAE        done6
-	TESTQ      R14, R14
-	JZ         ask6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-
-ask6:
+loop6x0:
+	CMPQ        R8, R10
+	JAE         done6
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -3574,16 +5554,269 @@ ask6:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z11
 	ADDQ        R12, R11
-	JMP         next6
+	JMP         loop6x0
+
+loop6x1:
+	CMPQ        R8, R10
+	JAE         done6
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*2), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	LEAQ        12(R8), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	PREFETCHT0  64(R9)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VPERMPS     (R11), Z18, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS     (R11), Z19, Z31
+	VFMADD231PS Z30, Z31, Z3
+	PREFETCHT0  128(R9)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VPERMPS     (R11), Z20, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VPERMPS     (R11), Z21, Z31
+	VFMADD231PS Z30, Z31, Z5
+	PREFETCHT0  192(R9)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VPERMPS     (R11), Z22, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VPERMPS     (R11), Z23, Z31
+	VFMADD231PS Z30, Z31, Z7
+	PREFETCHT0  256(R9)
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VPERMPS     (R11), Z24, Z31
+	VFMADD231PS Z29, Z31, Z8
+	VPERMPS     (R11), Z25, Z31
+	VFMADD231PS Z30, Z31, Z9
+	PREFETCHT0  320(R9)
+	VMOVDQU16.Z 320(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VPERMPS     (R11), Z26, Z31
+	VFMADD231PS Z29, Z31, Z10
+	VPERMPS     (R11), Z27, Z31
+	VFMADD231PS Z30, Z31, Z11
+	ADDQ        R12, R11
+	JMP         loop6x1
+
+loop6x2:
+	CMPQ         R8, R10
+	JAE          done6
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VMOVDQU16.Z  320(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	ADDQ         R12, R11
+	JMP          loop6x2
+
+loop6x3:
+	CMPQ         R8, R10
+	JAE          done6
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   320(R9)
+	VMOVDQU16.Z  320(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	ADDQ         R12, R11
+	JMP          loop6x3
+
+loop6x4:
+	CMPQ         R8, R10
+	JAE          done6
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VMOVDQU16.Z  320(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	ADDQ         R12, R11
+	JMP          loop6x4
+
+loop6x5:
+	CMPQ         R8, R10
+	JAE          done6
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   320(R9)
+	VMOVDQU16.Z  320(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	ADDQ         R12, R11
+	JMP          loop6x5
 
 done6:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -3734,43 +5967,56 @@ native6:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG      $0x48275262
 	WORD      $0xd272
 	VPERMW    Z10, Z29, Z10
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream6
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z2, 64(CX)
+	VMOVUPS   Z4, 128(CX)
+	VMOVUPS   Z6, 192(CX)
+	VMOVUPS   Z8, 256(CX)
 	VMOVDQU16 Z10, K1, 320(CX)
-	JMP       written6
+	JMP       stored6
+
+stream6:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
+	VMOVNTPS Z10, 320(CX)
+
+stored6:
+	JMP written6
 
 widened6:
 	KSHIFTRD  $0x10, K1, K2
@@ -3828,6 +6074,7 @@ written6:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row6
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3850,27 +6097,16 @@ row7:
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
+	CMPQ   104(DI), $0x01
+	JE     loop7x1
+	CMPQ   104(DI), $0x02
+	JE     loop7x2
+	CMPQ   104(DI), $0x03
+	JE     loop7x3
 
-next7:
-	CMPQ       R8, R10
-	JAE        done7
-	TESTQ      R14, R14
-	JZ         ask7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-
-ask7:
+loop7x0:
+	CMPQ        R8, R10
+	JAE         done7
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -3921,16 +6157,193 @@ ask7:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z13
 	ADDQ        R12, R11
-	JMP         next7
+	JMP         loop7x0
+
+loop7x1:
+	CMPQ        R8, R10
+	JAE         done7
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*2), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	LEAQ        12(R8), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	PREFETCHT0  64(R9)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VPERMPS     (R11), Z18, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS     (R11), Z19, Z31
+	VFMADD231PS Z30, Z31, Z3
+	PREFETCHT0  128(R9)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VPERMPS     (R11), Z20, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VPERMPS     (R11), Z21, Z31
+	VFMADD231PS Z30, Z31, Z5
+	PREFETCHT0  192(R9)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VPERMPS     (R11), Z22, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VPERMPS     (R11), Z23, Z31
+	VFMADD231PS Z30, Z31, Z7
+	PREFETCHT0  256(R9)
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VPERMPS     (R11), Z24, Z31
+	VFMADD231PS Z29, Z31, Z8
+	VPERMPS     (R11), Z25, Z31
+	VFMADD231PS Z30, Z31, Z9
+	PREFETCHT0  320(R9)
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VPERMPS     (R11), Z26, Z31
+	VFMADD231PS Z29, Z31, Z10
+	VPERMPS     (R11), Z27, Z31
+	VFMADD231PS Z30, Z31, Z11
+	PREFETCHT0  384(R9)
+	VMOVDQU16.Z 384(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVDQU32   768(R13), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z12
+	VMOVDQU32   832(R13), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        R12, R11
+	JMP         loop7x1
+
+loop7x2:
+	CMPQ         R8, R10
+	JAE          done7
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VMOVDQU16.Z  384(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	ADDQ         R12, R11
+	JMP          loop7x2
+
+loop7x3:
+	CMPQ         R8, R10
+	JAE          done7
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   320(R9)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	PREFETCHT0   384(R9)
+	VMOVDQU16.Z  384(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	ADDQ         R12, R11
+	JMP          loop7x3
 
 done7:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -4106,50 +6519,64 @@ native7:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
 	LONG      $0x48175262
 	WORD      $0xe472
 	VPERMW    Z12, Z29, Z12
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream7
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z2, 64(CX)
+	VMOVUPS   Z4, 128(CX)
+	VMOVUPS   Z6, 192(CX)
+	VMOVUPS   Z8, 256(CX)
+	VMOVUPS   Z10, 320(CX)
 	VMOVDQU16 Z12, K1, 384(CX)
-	JMP       written7
+	JMP       stored7
+
+stream7:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
+	VMOVNTPS Z10, 320(CX)
+	VMOVNTPS Z12, 384(CX)
+
+stored7:
+	JMP written7
 
 widened7:
 	KSHIFTRD  $0x10, K1, K2
@@ -4215,6 +6642,7 @@ written7:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row7
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -4239,28 +6667,28 @@ row8:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
+	CMPQ   104(DI), $0x01
+	JE     loop8x1
+	CMPQ   104(DI), $0x02
+	JE     loop8x2
+	CMPQ   104(DI), $0x03
+	JE     loop8x3
+	CMPQ   104(DI), $0x04
+	JE     loop8x4
+	CMPQ   104(DI), $0x05
+	JE     loop8x5
+	CMPQ   104(DI), $0x08
+	JE     loop8x8
+	CMPQ   104(DI), $0x09
+	JE     loop8x9
+	CMPQ   104(DI), $0x10
+	JE     loop8x16
+	CMPQ   104(DI), $0x11
+	JE     loop8x17
 
-next8:
-	CMPQ       R8, R10
-	JAE        done8
-	TESTQ      R14, R14
-	JZ         ask8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-
-ask8:
+loop8x0:
+	CMPQ        R8, R10
+	JAE         done8
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -4319,16 +6747,563 @@ ask8:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         next8
+	JMP         loop8x0
+
+loop8x1:
+	CMPQ        R8, R10
+	JAE         done8
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*2), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	LEAQ        12(R8), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	PREFETCHT0  (R9)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VPERMPS     (R11), Z16, Z31
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS     (R11), Z17, Z31
+	VFMADD231PS Z30, Z31, Z1
+	PREFETCHT0  64(R9)
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VPERMPS     (R11), Z18, Z31
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS     (R11), Z19, Z31
+	VFMADD231PS Z30, Z31, Z3
+	PREFETCHT0  128(R9)
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VPERMPS     (R11), Z20, Z31
+	VFMADD231PS Z29, Z31, Z4
+	VPERMPS     (R11), Z21, Z31
+	VFMADD231PS Z30, Z31, Z5
+	PREFETCHT0  192(R9)
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VPERMPS     (R11), Z22, Z31
+	VFMADD231PS Z29, Z31, Z6
+	VPERMPS     (R11), Z23, Z31
+	VFMADD231PS Z30, Z31, Z7
+	PREFETCHT0  256(R9)
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VPERMPS     (R11), Z24, Z31
+	VFMADD231PS Z29, Z31, Z8
+	VPERMPS     (R11), Z25, Z31
+	VFMADD231PS Z30, Z31, Z9
+	PREFETCHT0  320(R9)
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VPERMPS     (R11), Z26, Z31
+	VFMADD231PS Z29, Z31, Z10
+	VPERMPS     (R11), Z27, Z31
+	VFMADD231PS Z30, Z31, Z11
+	PREFETCHT0  384(R9)
+	VPSLLD      $0x10, 384(AX), Z29
+	VPANDD      384(AX), Z28, Z30
+	VMOVDQU32   768(R13), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z12
+	VMOVDQU32   832(R13), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z30, Z31, Z13
+	PREFETCHT0  448(R9)
+	VMOVDQU16.Z 448(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVDQU32   896(R13), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z29, Z31, Z14
+	VMOVDQU32   960(R13), Z31
+	VPERMPS     (R11), Z31, Z31
+	VFMADD231PS Z30, Z31, Z15
+	ADDQ        R12, R11
+	JMP         loop8x1
+
+loop8x2:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x2
+
+loop8x3:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   320(R9)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	PREFETCHT0   384(R9)
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	PREFETCHT0   448(R9)
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x3
+
+loop8x4:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x4
+
+loop8x5:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   320(R9)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	PREFETCHT0   384(R9)
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	PREFETCHT0   448(R9)
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x5
+
+loop8x8:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VBROADCASTSS 8(R11), Z31
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VBROADCASTSS 12(R11), Z31
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x8
+
+loop8x9:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VBROADCASTSS 8(R11), Z31
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   320(R9)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	PREFETCHT0   384(R9)
+	VBROADCASTSS 12(R11), Z31
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	PREFETCHT0   448(R9)
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x9
+
+loop8x16:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 8(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VBROADCASTSS 12(R11), Z31
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VBROADCASTSS 16(R11), Z31
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VBROADCASTSS 20(R11), Z31
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VBROADCASTSS 24(R11), Z31
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VBROADCASTSS 28(R11), Z31
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x16
+
+loop8x17:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   64(R9)
+	VBROADCASTSS 4(R11), Z31
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	PREFETCHT0   128(R9)
+	VBROADCASTSS 8(R11), Z31
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   192(R9)
+	VBROADCASTSS 12(R11), Z31
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	PREFETCHT0   256(R9)
+	VBROADCASTSS 16(R11), Z31
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   320(R9)
+	VBROADCASTSS 20(R11), Z31
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	PREFETCHT0   384(R9)
+	VBROADCASTSS 24(R11), Z31
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	PREFETCHT0   448(R9)
+	VBROADCASTSS 28(R11), Z31
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	ADDQ         R12, R11
+	JMP          loop8x17
 
 done8:
-	MOVQ        128(DI), R9
+	MOVQ        136(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        128(DI), R9
+	MOVQ        152(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 144(DI), Z29, Z29
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -4529,57 +7504,72 @@ native8:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
 	LONG    $0x48175262
 	WORD    $0xe472
 	VPERMW  Z12, Z29, Z12
-	VMOVUPS Z12, 384(CX)
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
 	LONG      $0x48075262
 	WORD      $0xf672
 	VPERMW    Z14, Z29, Z14
+	TESTQ     $0x00000004, 72(DI)
+	JNZ       stream8
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z2, 64(CX)
+	VMOVUPS   Z4, 128(CX)
+	VMOVUPS   Z6, 192(CX)
+	VMOVUPS   Z8, 256(CX)
+	VMOVUPS   Z10, 320(CX)
+	VMOVUPS   Z12, 384(CX)
 	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written8
+	JMP       stored8
+
+stream8:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
+	VMOVNTPS Z10, 320(CX)
+	VMOVNTPS Z12, 384(CX)
+	VMOVNTPS Z14, 448(CX)
+
+stored8:
+	JMP written8
 
 widened8:
 	KSHIFTRD  $0x10, K1, K2
@@ -4653,6 +7643,7 @@ written8:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row8
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -4716,2154 +7707,6 @@ DATA interleaved<>+116(SB)/4, $0x0000001e
 DATA interleaved<>+120(SB)/4, $0x0000000f
 DATA interleaved<>+124(SB)/4, $0x0000001f
 GLOBL interleaved<>(SB), RODATA|NOPTR, $128
-
-// func attendSumWhole512b16(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·attendSumWhole512b16(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
-	KMOVD        R9, K1
-	VMOVDQU32    (R13), Z16
-	VMOVDQU32    64(R13), Z17
-	VMOVDQU32    128(R13), Z18
-	VMOVDQU32    192(R13), Z19
-	VMOVDQU32    256(R13), Z20
-	VMOVDQU32    320(R13), Z21
-	VMOVDQU32    384(R13), Z22
-	VMOVDQU32    448(R13), Z23
-	VMOVDQU32    512(R13), Z24
-	VMOVDQU32    576(R13), Z25
-	VMOVDQU32    640(R13), Z26
-	VMOVDQU32    704(R13), Z27
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	RET
-
-row1:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-
-next1:
-	CMPQ       R8, R10
-	JAE        done1
-	TESTQ      R14, R14
-	JZ         ask1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        R12, R11
-	JMP         next1
-
-done1:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	CMPQ        72(DI), $0x02
-	JB          widened1
-	JA          native1
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVDQU16   Z0, K1, (CX)
-	JMP         written1
-
-native1:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, K1, (CX)
-	JMP       written1
-
-widened1:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, K1, (CX)
-	VMOVUPS   Z1, K2, 64(CX)
-
-written1:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row1
-	VZEROUPPER
-	RET
-
-row2:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-
-next2:
-	CMPQ       R8, R10
-	JAE        done2
-	TESTQ      R14, R14
-	JZ         ask2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask2:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VMOVDQU16.Z 64(AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	ADDQ        R12, R11
-	JMP         next2
-
-done2:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	VPERMPS     Z29, Z18, Z31
-	VMULPS      Z31, Z2, Z2
-	VPERMPS     Z29, Z19, Z31
-	VMULPS      Z31, Z3, Z3
-	CMPQ        72(DI), $0x02
-	JB          widened2
-	JA          native2
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVDQU16   Z2, K1, 64(CX)
-	JMP         written2
-
-native2:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, K1, 64(CX)
-	JMP       written2
-
-widened2:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, K1, 128(CX)
-	VMOVUPS   Z3, K2, 192(CX)
-
-written2:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row2
-	VZEROUPPER
-	RET
-
-row3:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-
-next3:
-	CMPQ       R8, R10
-	JAE        done3
-	TESTQ      R14, R14
-	JZ         ask3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-
-ask3:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VMOVDQU16.Z 128(AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        R12, R11
-	JMP         next3
-
-done3:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	VPERMPS     Z29, Z18, Z31
-	VMULPS      Z31, Z2, Z2
-	VPERMPS     Z29, Z19, Z31
-	VMULPS      Z31, Z3, Z3
-	VPERMPS     Z29, Z20, Z31
-	VMULPS      Z31, Z4, Z4
-	VPERMPS     Z29, Z21, Z31
-	VMULPS      Z31, Z5, Z5
-	CMPQ        72(DI), $0x02
-	JB          widened3
-	JA          native3
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVDQU16   Z4, K1, 128(CX)
-	JMP         written3
-
-native3:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, K1, 128(CX)
-	JMP       written3
-
-widened3:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, K1, 256(CX)
-	VMOVUPS   Z5, K2, 320(CX)
-
-written3:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row3
-	VZEROUPPER
-	RET
-
-row4:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-
-next4:
-	CMPQ       R8, R10
-	JAE        done4
-	TESTQ      R14, R14
-	JZ         ask4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-
-ask4:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	VMOVDQU16.Z 192(AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	ADDQ        R12, R11
-	JMP         next4
-
-done4:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	VPERMPS     Z29, Z18, Z31
-	VMULPS      Z31, Z2, Z2
-	VPERMPS     Z29, Z19, Z31
-	VMULPS      Z31, Z3, Z3
-	VPERMPS     Z29, Z20, Z31
-	VMULPS      Z31, Z4, Z4
-	VPERMPS     Z29, Z21, Z31
-	VMULPS      Z31, Z5, Z5
-	VPERMPS     Z29, Z22, Z31
-	VMULPS      Z31, Z6, Z6
-	VPERMPS     Z29, Z23, Z31
-	VMULPS      Z31, Z7, Z7
-	CMPQ        72(DI), $0x02
-	JB          widened4
-	JA          native4
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVDQU16   Z6, K1, 192(CX)
-	JMP         written4
-
-native4:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, K1, 192(CX)
-	JMP       written4
-
-widened4:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, K1, 384(CX)
-	VMOVUPS   Z7, K2, 448(CX)
-
-written4:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row4
-	VZEROUPPER
-	RET
-
-row5:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-
-next5:
-	CMPQ       R8, R10
-	JAE        done5
-	TESTQ      R14, R14
-	JZ         ask5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-
-ask5:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	VPSLLD      $0x10, 192(AX), Z29
-	VPANDD      192(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VMOVDQU16.Z 256(AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-	ADDQ        R12, R11
-	JMP         next5
-
-done5:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	VPERMPS     Z29, Z18, Z31
-	VMULPS      Z31, Z2, Z2
-	VPERMPS     Z29, Z19, Z31
-	VMULPS      Z31, Z3, Z3
-	VPERMPS     Z29, Z20, Z31
-	VMULPS      Z31, Z4, Z4
-	VPERMPS     Z29, Z21, Z31
-	VMULPS      Z31, Z5, Z5
-	VPERMPS     Z29, Z22, Z31
-	VMULPS      Z31, Z6, Z6
-	VPERMPS     Z29, Z23, Z31
-	VMULPS      Z31, Z7, Z7
-	VPERMPS     Z29, Z24, Z31
-	VMULPS      Z31, Z8, Z8
-	VPERMPS     Z29, Z25, Z31
-	VMULPS      Z31, Z9, Z9
-	CMPQ        72(DI), $0x02
-	JB          widened5
-	JA          native5
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
-	VPSRLD      $0x10, Z8, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z8, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z8, Z8, K3
-	VPSRLD      $0x10, Z8, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z9, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z9, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z9, Z9, K3
-	VPSRLD      $0x10, Z9, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z8
-	VMOVDQU16   Z8, K1, 256(CX)
-	JMP         written5
-
-native5:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG    $0x4847f262
-	WORD    $0xf672
-	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG      $0x48375262
-	WORD      $0xc072
-	VPERMW    Z8, Z29, Z8
-	VMOVDQU16 Z8, K1, 256(CX)
-	JMP       written5
-
-widened5:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z9, Z8, Z29
-	VPERMI2PS Z9, Z8, Z30
-	VMOVAPS   Z29, Z8
-	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, K1, 512(CX)
-	VMOVUPS   Z9, K2, 576(CX)
-
-written5:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row5
-	VZEROUPPER
-	RET
-
-row6:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-
-next6:
-	CMPQ       R8, R10
-	JAE        done6
-	TESTQ      R14, R14
-	JZ         ask6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-
-ask6:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	VPSLLD      $0x10, 192(AX), Z29
-	VPANDD      192(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VPSLLD      $0x10, 256(AX), Z29
-	VPANDD      256(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-	VMOVDQU16.Z 320(AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-	ADDQ        R12, R11
-	JMP         next6
-
-done6:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	VPERMPS     Z29, Z18, Z31
-	VMULPS      Z31, Z2, Z2
-	VPERMPS     Z29, Z19, Z31
-	VMULPS      Z31, Z3, Z3
-	VPERMPS     Z29, Z20, Z31
-	VMULPS      Z31, Z4, Z4
-	VPERMPS     Z29, Z21, Z31
-	VMULPS      Z31, Z5, Z5
-	VPERMPS     Z29, Z22, Z31
-	VMULPS      Z31, Z6, Z6
-	VPERMPS     Z29, Z23, Z31
-	VMULPS      Z31, Z7, Z7
-	VPERMPS     Z29, Z24, Z31
-	VMULPS      Z31, Z8, Z8
-	VPERMPS     Z29, Z25, Z31
-	VMULPS      Z31, Z9, Z9
-	VPERMPS     Z29, Z26, Z31
-	VMULPS      Z31, Z10, Z10
-	VPERMPS     Z29, Z27, Z31
-	VMULPS      Z31, Z11, Z11
-	CMPQ        72(DI), $0x02
-	JB          widened6
-	JA          native6
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
-	VPSRLD      $0x10, Z8, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z8, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z8, Z8, K3
-	VPSRLD      $0x10, Z8, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z9, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z9, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z9, Z9, K3
-	VPSRLD      $0x10, Z9, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
-	VPSRLD      $0x10, Z10, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z10, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z10, Z10, K3
-	VPSRLD      $0x10, Z10, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z11, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z11, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z11, Z11, K3
-	VPSRLD      $0x10, Z11, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z10
-	VMOVDQU16   Z10, K1, 320(CX)
-	JMP         written6
-
-native6:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG    $0x4847f262
-	WORD    $0xf672
-	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG    $0x48375262
-	WORD    $0xc072
-	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG      $0x48275262
-	WORD      $0xd272
-	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, K1, 320(CX)
-	JMP       written6
-
-widened6:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z9, Z8, Z29
-	VPERMI2PS Z9, Z8, Z30
-	VMOVAPS   Z29, Z8
-	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z11, Z10, Z29
-	VPERMI2PS Z11, Z10, Z30
-	VMOVAPS   Z29, Z10
-	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, K1, 640(CX)
-	VMOVUPS   Z11, K2, 704(CX)
-
-written6:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row6
-	VZEROUPPER
-	RET
-
-row7:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-
-next7:
-	CMPQ       R8, R10
-	JAE        done7
-	TESTQ      R14, R14
-	JZ         ask7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-
-ask7:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	VPSLLD      $0x10, 192(AX), Z29
-	VPANDD      192(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VPSLLD      $0x10, 256(AX), Z29
-	VPANDD      256(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-	VPSLLD      $0x10, 320(AX), Z29
-	VPANDD      320(AX), Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-	VMOVDQU16.Z 384(AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVDQU32   768(R13), Z31
-	VPERMPS     (R11), Z31, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-	ADDQ        R12, R11
-	JMP         next7
-
-done7:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	VPERMPS     Z29, Z18, Z31
-	VMULPS      Z31, Z2, Z2
-	VPERMPS     Z29, Z19, Z31
-	VMULPS      Z31, Z3, Z3
-	VPERMPS     Z29, Z20, Z31
-	VMULPS      Z31, Z4, Z4
-	VPERMPS     Z29, Z21, Z31
-	VMULPS      Z31, Z5, Z5
-	VPERMPS     Z29, Z22, Z31
-	VMULPS      Z31, Z6, Z6
-	VPERMPS     Z29, Z23, Z31
-	VMULPS      Z31, Z7, Z7
-	VPERMPS     Z29, Z24, Z31
-	VMULPS      Z31, Z8, Z8
-	VPERMPS     Z29, Z25, Z31
-	VMULPS      Z31, Z9, Z9
-	VPERMPS     Z29, Z26, Z31
-	VMULPS      Z31, Z10, Z10
-	VPERMPS     Z29, Z27, Z31
-	VMULPS      Z31, Z11, Z11
-	VMOVDQU32   768(R13), Z31
-	VPERMPS     Z29, Z31, Z31
-	VMULPS      Z31, Z12, Z12
-	VMOVDQU32   832(R13), Z31
-	VPERMPS     Z29, Z31, Z31
-	VMULPS      Z31, Z13, Z13
-	CMPQ        72(DI), $0x02
-	JB          widened7
-	JA          native7
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
-	VPSRLD      $0x10, Z8, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z8, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z8, Z8, K3
-	VPSRLD      $0x10, Z8, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z9, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z9, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z9, Z9, K3
-	VPSRLD      $0x10, Z9, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
-	VPSRLD      $0x10, Z10, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z10, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z10, Z10, K3
-	VPSRLD      $0x10, Z10, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z11, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z11, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z11, Z11, K3
-	VPSRLD      $0x10, Z11, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z10
-	VMOVUPS     Z10, 320(CX)
-	VPSRLD      $0x10, Z12, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z12, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z12, Z12, K3
-	VPSRLD      $0x10, Z12, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z13, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z13, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z13, Z13, K3
-	VPSRLD      $0x10, Z13, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z12
-	VMOVDQU16   Z12, K1, 384(CX)
-	JMP         written7
-
-native7:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG    $0x4847f262
-	WORD    $0xf672
-	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG    $0x48375262
-	WORD    $0xc072
-	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG    $0x48275262
-	WORD    $0xd272
-	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG      $0x48175262
-	WORD      $0xe472
-	VPERMW    Z12, Z29, Z12
-	VMOVDQU16 Z12, K1, 384(CX)
-	JMP       written7
-
-widened7:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z9, Z8, Z29
-	VPERMI2PS Z9, Z8, Z30
-	VMOVAPS   Z29, Z8
-	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z11, Z10, Z29
-	VPERMI2PS Z11, Z10, Z30
-	VMOVAPS   Z29, Z10
-	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, 640(CX)
-	VMOVUPS   Z11, 704(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z13, Z12, Z29
-	VPERMI2PS Z13, Z12, Z30
-	VMOVAPS   Z29, Z12
-	VMOVAPS   Z30, Z13
-	VMOVUPS   Z12, K1, 768(CX)
-	VMOVUPS   Z13, K2, 832(CX)
-
-written7:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row7
-	VZEROUPPER
-	RET
-
-row8:
-	MOVQ   (DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   8(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-
-next8:
-	CMPQ       R8, R10
-	JAE        done8
-	TESTQ      R14, R14
-	JZ         ask8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-
-ask8:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VPSLLD      $0x10, 64(AX), Z29
-	VPANDD      64(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VPSLLD      $0x10, 128(AX), Z29
-	VPANDD      128(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	VPSLLD      $0x10, 192(AX), Z29
-	VPANDD      192(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VPSLLD      $0x10, 256(AX), Z29
-	VPANDD      256(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-	VPSLLD      $0x10, 320(AX), Z29
-	VPANDD      320(AX), Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-	VPSLLD      $0x10, 384(AX), Z29
-	VPANDD      384(AX), Z28, Z30
-	VMOVDQU32   768(R13), Z31
-	VPERMPS     (R11), Z31, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-	VMOVDQU16.Z 448(AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVDQU32   896(R13), Z31
-	VPERMPS     (R11), Z31, Z31
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	ADDQ        R12, R11
-	JMP         next8
-
-done8:
-	MOVQ        128(DI), R9
-	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
-	KMOVW       AX, K2
-	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
-	VPERMPS     Z29, Z16, Z31
-	VMULPS      Z31, Z0, Z0
-	VPERMPS     Z29, Z17, Z31
-	VMULPS      Z31, Z1, Z1
-	VPERMPS     Z29, Z18, Z31
-	VMULPS      Z31, Z2, Z2
-	VPERMPS     Z29, Z19, Z31
-	VMULPS      Z31, Z3, Z3
-	VPERMPS     Z29, Z20, Z31
-	VMULPS      Z31, Z4, Z4
-	VPERMPS     Z29, Z21, Z31
-	VMULPS      Z31, Z5, Z5
-	VPERMPS     Z29, Z22, Z31
-	VMULPS      Z31, Z6, Z6
-	VPERMPS     Z29, Z23, Z31
-	VMULPS      Z31, Z7, Z7
-	VPERMPS     Z29, Z24, Z31
-	VMULPS      Z31, Z8, Z8
-	VPERMPS     Z29, Z25, Z31
-	VMULPS      Z31, Z9, Z9
-	VPERMPS     Z29, Z26, Z31
-	VMULPS      Z31, Z10, Z10
-	VPERMPS     Z29, Z27, Z31
-	VMULPS      Z31, Z11, Z11
-	VMOVDQU32   768(R13), Z31
-	VPERMPS     Z29, Z31, Z31
-	VMULPS      Z31, Z12, Z12
-	VMOVDQU32   832(R13), Z31
-	VPERMPS     Z29, Z31, Z31
-	VMULPS      Z31, Z13, Z13
-	VMOVDQU32   896(R13), Z31
-	VPERMPS     Z29, Z31, Z31
-	VMULPS      Z31, Z14, Z14
-	VMOVDQU32   960(R13), Z31
-	VPERMPS     Z29, Z31, Z31
-	VMULPS      Z31, Z15, Z15
-	CMPQ        72(DI), $0x02
-	JB          widened8
-	JA          native8
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVUPS     Z0, (CX)
-	VPSRLD      $0x10, Z2, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z2, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z2, Z2, K3
-	VPSRLD      $0x10, Z2, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z3, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z3, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z3, Z3, K3
-	VPSRLD      $0x10, Z3, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z2
-	VMOVUPS     Z2, 64(CX)
-	VPSRLD      $0x10, Z4, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z4, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z4, Z4, K3
-	VPSRLD      $0x10, Z4, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z5, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z5, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z5, Z5, K3
-	VPSRLD      $0x10, Z5, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z4
-	VMOVUPS     Z4, 128(CX)
-	VPSRLD      $0x10, Z6, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z6, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z6, Z6, K3
-	VPSRLD      $0x10, Z6, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z7, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z7, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z7, Z7, K3
-	VPSRLD      $0x10, Z7, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z6
-	VMOVUPS     Z6, 192(CX)
-	VPSRLD      $0x10, Z8, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z8, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z8, Z8, K3
-	VPSRLD      $0x10, Z8, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z9, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z9, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z9, Z9, K3
-	VPSRLD      $0x10, Z9, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z8
-	VMOVUPS     Z8, 256(CX)
-	VPSRLD      $0x10, Z10, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z10, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z10, Z10, K3
-	VPSRLD      $0x10, Z10, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z11, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z11, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z11, Z11, K3
-	VPSRLD      $0x10, Z11, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z10
-	VMOVUPS     Z10, 320(CX)
-	VPSRLD      $0x10, Z12, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z12, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z12, Z12, K3
-	VPSRLD      $0x10, Z12, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z13, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z13, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z13, Z13, K3
-	VPSRLD      $0x10, Z13, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z12
-	VMOVUPS     Z12, 384(CX)
-	VPSRLD      $0x10, Z14, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z14, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z14, Z14, K3
-	VPSRLD      $0x10, Z14, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z15, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z15, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z15, Z15, K3
-	VPSRLD      $0x10, Z15, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z14
-	VMOVDQU16   Z14, K1, 448(CX)
-	JMP         written8
-
-native8:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG    $0x4877f262
-	WORD    $0xc072
-	VPERMW  Z0, Z29, Z0
-	VMOVUPS Z0, (CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG    $0x4867f262
-	WORD    $0xd272
-	VPERMW  Z2, Z29, Z2
-	VMOVUPS Z2, 64(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG    $0x4857f262
-	WORD    $0xe472
-	VPERMW  Z4, Z29, Z4
-	VMOVUPS Z4, 128(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG    $0x4847f262
-	WORD    $0xf672
-	VPERMW  Z6, Z29, Z6
-	VMOVUPS Z6, 192(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG    $0x48375262
-	WORD    $0xc072
-	VPERMW  Z8, Z29, Z8
-	VMOVUPS Z8, 256(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG    $0x48275262
-	WORD    $0xd272
-	VPERMW  Z10, Z29, Z10
-	VMOVUPS Z10, 320(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG    $0x48175262
-	WORD    $0xe472
-	VPERMW  Z12, Z29, Z12
-	VMOVUPS Z12, 384(CX)
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG      $0x48075262
-	WORD      $0xf672
-	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written8
-
-widened8:
-	KSHIFTRD  $0x10, K1, K2
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z1, 64(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z3, Z2, Z29
-	VPERMI2PS Z3, Z2, Z30
-	VMOVAPS   Z29, Z2
-	VMOVAPS   Z30, Z3
-	VMOVUPS   Z2, 128(CX)
-	VMOVUPS   Z3, 192(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z5, Z4, Z29
-	VPERMI2PS Z5, Z4, Z30
-	VMOVAPS   Z29, Z4
-	VMOVAPS   Z30, Z5
-	VMOVUPS   Z4, 256(CX)
-	VMOVUPS   Z5, 320(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z7, Z6, Z29
-	VPERMI2PS Z7, Z6, Z30
-	VMOVAPS   Z29, Z6
-	VMOVAPS   Z30, Z7
-	VMOVUPS   Z6, 384(CX)
-	VMOVUPS   Z7, 448(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z9, Z8, Z29
-	VPERMI2PS Z9, Z8, Z30
-	VMOVAPS   Z29, Z8
-	VMOVAPS   Z30, Z9
-	VMOVUPS   Z8, 512(CX)
-	VMOVUPS   Z9, 576(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z11, Z10, Z29
-	VPERMI2PS Z11, Z10, Z30
-	VMOVAPS   Z29, Z10
-	VMOVAPS   Z30, Z11
-	VMOVUPS   Z10, 640(CX)
-	VMOVUPS   Z11, 704(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z13, Z12, Z29
-	VPERMI2PS Z13, Z12, Z30
-	VMOVAPS   Z29, Z12
-	VMOVAPS   Z30, Z13
-	VMOVUPS   Z12, 768(CX)
-	VMOVUPS   Z13, 832(CX)
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z15, Z14, Z29
-	VPERMI2PS Z15, Z14, Z30
-	VMOVAPS   Z29, Z14
-	VMOVAPS   Z30, Z15
-	VMOVUPS   Z14, K1, 896(CX)
-	VMOVUPS   Z15, K2, 960(CX)
-
-written8:
-	ADDQ 48(DI), CX
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row8
-	VZEROUPPER
-	RET
 
 // func attendGrad512(a *byte)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
@@ -14011,8 +14854,8 @@ TEXT ·dotHeads512(SB), NOSPLIT, $8-8
 	MOVQ         80(DI), R11
 	MOVQ         88(DI), R12
 	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         112(DI), R14
+	MOVQ         120(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -14021,99 +14864,99 @@ TEXT ·dotHeads512(SB), NOSPLIT, $8-8
 	MOVQ         64(DI), R9
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R13
-	MOVQ         200(DI), R9
+	MOVQ         176(DI), R15
+	MOVQ         192(DI), R13
+	MOVQ         208(DI), R9
 	VMOVDQU32    (R9), Z23
-	MOVQ         248(DI), R9
-	KMOVW        R9, K5
 	MOVQ         256(DI), R9
+	KMOVW        R9, K5
+	MOVQ         264(DI), R9
 	KMOVW        R9, K6
-	CMPQ         208(DI), $0x00000081
+	CMPQ         216(DI), $0x00000081
 	JE           row1x1x1
-	CMPQ         208(DI), $0x00000082
+	CMPQ         216(DI), $0x00000082
 	JE           row1x2x1
-	CMPQ         208(DI), $0x00000083
+	CMPQ         216(DI), $0x00000083
 	JE           row1x3x1
-	CMPQ         208(DI), $0x00000084
+	CMPQ         216(DI), $0x00000084
 	JE           row1x4x1
-	CMPQ         208(DI), $0x00000085
+	CMPQ         216(DI), $0x00000085
 	JE           row1x5x1
-	CMPQ         208(DI), $0x00000086
+	CMPQ         216(DI), $0x00000086
 	JE           row1x6x1
-	CMPQ         208(DI), $0x00000087
+	CMPQ         216(DI), $0x00000087
 	JE           row1x7x1
-	CMPQ         208(DI), $0x00000088
+	CMPQ         216(DI), $0x00000088
 	JE           row1x8x1
-	CMPQ         208(DI), $0x00000089
+	CMPQ         216(DI), $0x00000089
 	JE           row1x9x1
-	CMPQ         208(DI), $0x0000008a
+	CMPQ         216(DI), $0x0000008a
 	JE           row1x10x1
-	CMPQ         208(DI), $0x0000008b
+	CMPQ         216(DI), $0x0000008b
 	JE           row1x11x1
-	CMPQ         208(DI), $0x0000008c
+	CMPQ         216(DI), $0x0000008c
 	JE           row1x12x1
-	CMPQ         208(DI), $0x0000008d
+	CMPQ         216(DI), $0x0000008d
 	JE           row1x13x1
-	CMPQ         208(DI), $0x0000008e
+	CMPQ         216(DI), $0x0000008e
 	JE           row1x14x1
-	CMPQ         208(DI), $0x0000008f
+	CMPQ         216(DI), $0x0000008f
 	JE           row1x15x1
-	CMPQ         208(DI), $0x00000090
+	CMPQ         216(DI), $0x00000090
 	JE           row1x16x1
-	CMPQ         208(DI), $0x00000121
+	CMPQ         216(DI), $0x00000121
 	JE           row2x1x2
-	CMPQ         208(DI), $0x00000101
+	CMPQ         216(DI), $0x00000101
 	JE           row2x1x1
-	CMPQ         208(DI), $0x00000102
+	CMPQ         216(DI), $0x00000102
 	JE           row2x2x1
-	CMPQ         208(DI), $0x00000103
+	CMPQ         216(DI), $0x00000103
 	JE           row2x3x1
-	CMPQ         208(DI), $0x00000104
+	CMPQ         216(DI), $0x00000104
 	JE           row2x4x1
-	CMPQ         208(DI), $0x00000105
+	CMPQ         216(DI), $0x00000105
 	JE           row2x5x1
-	CMPQ         208(DI), $0x00000106
+	CMPQ         216(DI), $0x00000106
 	JE           row2x6x1
-	CMPQ         208(DI), $0x00000107
+	CMPQ         216(DI), $0x00000107
 	JE           row2x7x1
-	CMPQ         208(DI), $0x00000108
+	CMPQ         216(DI), $0x00000108
 	JE           row2x8x1
-	CMPQ         208(DI), $0x00000221
+	CMPQ         216(DI), $0x00000221
 	JE           row4x1x2
-	CMPQ         208(DI), $0x00000261
+	CMPQ         216(DI), $0x00000261
 	JE           row4x1x4
-	CMPQ         208(DI), $0x00000201
+	CMPQ         216(DI), $0x00000201
 	JE           row4x1x1
-	CMPQ         208(DI), $0x00000202
+	CMPQ         216(DI), $0x00000202
 	JE           row4x2x1
-	CMPQ         208(DI), $0x00000203
+	CMPQ         216(DI), $0x00000203
 	JE           row4x3x1
-	CMPQ         208(DI), $0x00000204
+	CMPQ         216(DI), $0x00000204
 	JE           row4x4x1
-	CMPQ         208(DI), $0x00000421
+	CMPQ         216(DI), $0x00000421
 	JE           row8x1x2
-	CMPQ         208(DI), $0x00000461
+	CMPQ         216(DI), $0x00000461
 	JE           row8x1x4
-	CMPQ         208(DI), $0x00000401
+	CMPQ         216(DI), $0x00000401
 	JE           row8x1x1
-	CMPQ         208(DI), $0x00000402
+	CMPQ         216(DI), $0x00000402
 	JE           row8x2x1
-	CMPQ         208(DI), $0x00000821
+	CMPQ         216(DI), $0x00000821
 	JE           row16x1x2
-	CMPQ         208(DI), $0x00000861
+	CMPQ         216(DI), $0x00000861
 	JE           row16x1x4
-	CMPQ         208(DI), $0x00000801
+	CMPQ         216(DI), $0x00000801
 	JE           row16x1x1
 	RET
 
 row1x1x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x1x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      160(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, (R15)
 
@@ -14123,7 +14966,7 @@ same1x1x1:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	SUBQ       232(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     (R15), Z29, Z16
 	VMOVUPS    Z16, (R13)
@@ -14131,19 +14974,19 @@ same1x1x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish1
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row1x1x1
 	JMP        finish1
 
 row1x2x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x2x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 64(R15)
 
@@ -14156,7 +14999,7 @@ same1x2x1:
 	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14164,21 +15007,21 @@ same1x2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x2x1
 	JMP         finish1
 
 row1x3x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x3x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 128(AX), K1, Z29
 	VMOVUPS   Z29, 128(R15)
 
@@ -14194,7 +15037,7 @@ same1x3x1:
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   128(AX), K1, Z29
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14202,23 +15045,23 @@ same1x3x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x3x1
 	JMP         finish1
 
 row1x4x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x4x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
 	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 192(AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
 
@@ -14237,7 +15080,7 @@ same1x4x1:
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 128(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   192(AX), K1, Z29
 	VFMADD231PS 192(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14245,16 +15088,16 @@ same1x4x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x4x1
 	JMP         finish1
 
 row1x5x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x5x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14263,7 +15106,7 @@ row1x5x1:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 256(AX), K1, Z29
 	VMOVUPS   Z29, 256(R15)
 
@@ -14285,7 +15128,7 @@ same1x5x1:
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     192(AX), Z29
 	VFMADD231PS 192(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   256(AX), K1, Z29
 	VFMADD231PS 256(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14293,16 +15136,16 @@ same1x5x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x5x1
 	JMP         finish1
 
 row1x6x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x6x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14313,7 +15156,7 @@ row1x6x1:
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 320(AX), K1, Z29
 	VMOVUPS   Z29, 320(R15)
 
@@ -14338,7 +15181,7 @@ same1x6x1:
 	VFMADD231PS 192(R15), Z29, Z16
 	VMOVUPS     256(AX), Z29
 	VFMADD231PS 256(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   320(AX), K1, Z29
 	VFMADD231PS 320(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14346,16 +15189,16 @@ same1x6x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x6x1
 	JMP         finish1
 
 row1x7x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x7x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14368,7 +15211,7 @@ row1x7x1:
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 384(AX), K1, Z29
 	VMOVUPS   Z29, 384(R15)
 
@@ -14396,7 +15239,7 @@ same1x7x1:
 	VFMADD231PS 256(R15), Z29, Z16
 	VMOVUPS     320(AX), Z29
 	VFMADD231PS 320(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   384(AX), K1, Z29
 	VFMADD231PS 384(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14404,16 +15247,16 @@ same1x7x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x7x1
 	JMP         finish1
 
 row1x8x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x8x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14428,7 +15271,7 @@ row1x8x1:
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 448(AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
@@ -14459,7 +15302,7 @@ same1x8x1:
 	VFMADD231PS 320(R15), Z29, Z16
 	VMOVUPS     384(AX), Z29
 	VFMADD231PS 384(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   448(AX), K1, Z29
 	VFMADD231PS 448(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14467,16 +15310,16 @@ same1x8x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x8x1
 	JMP         finish1
 
 row1x9x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x9x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14493,7 +15336,7 @@ row1x9x1:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 512(AX), K1, Z29
 	VMOVUPS   Z29, 512(R15)
 
@@ -14527,7 +15370,7 @@ same1x9x1:
 	VFMADD231PS 384(R15), Z29, Z16
 	VMOVUPS     448(AX), Z29
 	VFMADD231PS 448(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   512(AX), K1, Z29
 	VFMADD231PS 512(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14535,16 +15378,16 @@ same1x9x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x9x1
 	JMP         finish1
 
 row1x10x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x10x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14563,7 +15406,7 @@ row1x10x1:
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS   512(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 576(AX), K1, Z29
 	VMOVUPS   Z29, 576(R15)
 
@@ -14600,7 +15443,7 @@ same1x10x1:
 	VFMADD231PS 448(R15), Z29, Z16
 	VMOVUPS     512(AX), Z29
 	VFMADD231PS 512(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   576(AX), K1, Z29
 	VFMADD231PS 576(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14608,16 +15451,16 @@ same1x10x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x10x1
 	JMP         finish1
 
 row1x11x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x11x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14638,7 +15481,7 @@ row1x11x1:
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS   576(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 640(AX), K1, Z29
 	VMOVUPS   Z29, 640(R15)
 
@@ -14678,7 +15521,7 @@ same1x11x1:
 	VFMADD231PS 512(R15), Z29, Z16
 	VMOVUPS     576(AX), Z29
 	VFMADD231PS 576(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   640(AX), K1, Z29
 	VFMADD231PS 640(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14686,16 +15529,16 @@ same1x11x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x11x1
 	JMP         finish1
 
 row1x12x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x12x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14718,7 +15561,7 @@ row1x12x1:
 	VMOVUPS   Z29, 576(R15)
 	VMOVUPS   640(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 704(AX), K1, Z29
 	VMOVUPS   Z29, 704(R15)
 
@@ -14761,7 +15604,7 @@ same1x12x1:
 	VFMADD231PS 576(R15), Z29, Z16
 	VMOVUPS     640(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   704(AX), K1, Z29
 	VFMADD231PS 704(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14769,16 +15612,16 @@ same1x12x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x12x1
 	JMP         finish1
 
 row1x13x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x13x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14803,7 +15646,7 @@ row1x13x1:
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS   704(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 768(AX), K1, Z29
 	VMOVUPS   Z29, 768(R15)
 
@@ -14849,7 +15692,7 @@ same1x13x1:
 	VFMADD231PS 640(R15), Z29, Z16
 	VMOVUPS     704(AX), Z29
 	VFMADD231PS 704(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   768(AX), K1, Z29
 	VFMADD231PS 768(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14857,16 +15700,16 @@ same1x13x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x13x1
 	JMP         finish1
 
 row1x14x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x14x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14893,7 +15736,7 @@ row1x14x1:
 	VMOVUPS   Z29, 704(R15)
 	VMOVUPS   768(AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 832(AX), K1, Z29
 	VMOVUPS   Z29, 832(R15)
 
@@ -14942,7 +15785,7 @@ same1x14x1:
 	VFMADD231PS 704(R15), Z29, Z16
 	VMOVUPS     768(AX), Z29
 	VFMADD231PS 768(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   832(AX), K1, Z29
 	VFMADD231PS 832(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -14950,16 +15793,16 @@ same1x14x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x14x1
 	JMP         finish1
 
 row1x15x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x15x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -14988,7 +15831,7 @@ row1x15x1:
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS   832(AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 896(AX), K1, Z29
 	VMOVUPS   Z29, 896(R15)
 
@@ -15040,7 +15883,7 @@ same1x15x1:
 	VFMADD231PS 768(R15), Z29, Z16
 	VMOVUPS     832(AX), Z29
 	VFMADD231PS 832(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   896(AX), K1, Z29
 	VFMADD231PS 896(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -15048,16 +15891,16 @@ same1x15x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x15x1
 	JMP         finish1
 
 row1x16x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same1x16x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -15088,7 +15931,7 @@ row1x16x1:
 	VMOVUPS   Z29, 832(R15)
 	VMOVUPS   896(AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 960(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
@@ -15143,7 +15986,7 @@ same1x16x1:
 	VFMADD231PS 832(R15), Z29, Z16
 	VMOVUPS     896(AX), Z29
 	VFMADD231PS 896(R15), Z29, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   960(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z16
 	VMOVUPS     Z16, (R13)
@@ -15151,17 +15994,17 @@ same1x16x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x16x1
 	JMP         finish1
 
 row2x1x2:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x1x2
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      160(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, (R15)
 
@@ -15171,7 +16014,7 @@ same2x1x2:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	SUBQ       232(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     (R15), Z29, Z16
 	VMOVUPS    Z16, (R13)
@@ -15179,20 +16022,20 @@ same2x1x2:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish2
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row2x1x2
 	JMP        finish2
 
 row2x1x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x1x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 64(R15)
 
@@ -15202,12 +16045,12 @@ same2x1x1:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     64(R15), Z29, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
@@ -15218,24 +16061,24 @@ same2x1x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish2
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row2x1x1
 	JMP        finish2
 
 row2x2x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x2x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
 
@@ -15246,17 +16089,17 @@ same2x2x1:
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      128(R15), Z29, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 192(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -15267,28 +16110,28 @@ same2x2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x2x1
 	JMP         finish2
 
 row2x3x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x3x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
 	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 128(AX), K1, Z29
 	VMOVUPS   Z29, 320(R15)
 
@@ -15300,7 +16143,7 @@ same2x3x1:
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -15310,12 +16153,12 @@ same2x3x1:
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 128(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      192(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 256(R15), Z29, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   128(AX), K1, Z29
 	VFMADD231PS 320(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -15326,16 +16169,16 @@ same2x3x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x3x1
 	JMP         finish2
 
 row2x4x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x4x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -15344,14 +16187,14 @@ row2x4x1:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 192(AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
@@ -15364,7 +16207,7 @@ same2x4x1:
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
 	PREFETCHT0  192(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -15377,14 +16220,14 @@ same2x4x1:
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     192(AX), Z29
 	VFMADD231PS 192(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 320(R15), Z29, Z17
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 384(R15), Z29, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   192(AX), K1, Z29
 	VFMADD231PS 448(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -15395,16 +16238,16 @@ same2x4x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x4x1
 	JMP         finish2
 
 row2x5x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x5x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -15415,7 +16258,7 @@ row2x5x1:
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS   64(AX), Z29
@@ -15424,7 +16267,7 @@ row2x5x1:
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 256(AX), K1, Z29
 	VMOVUPS   Z29, 576(R15)
 
@@ -15438,7 +16281,7 @@ same2x5x1:
 	PREFETCHT0  128(R9)
 	PREFETCHT0  192(R9)
 	PREFETCHT0  256(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -15454,7 +16297,7 @@ same2x5x1:
 	VFMADD231PS 192(R15), Z29, Z16
 	VMOVUPS     256(AX), Z29
 	VFMADD231PS 256(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      320(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -15463,7 +16306,7 @@ same2x5x1:
 	VFMADD231PS 448(R15), Z29, Z17
 	VMOVUPS     192(AX), Z29
 	VFMADD231PS 512(R15), Z29, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   256(AX), K1, Z29
 	VFMADD231PS 576(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -15474,16 +16317,16 @@ same2x5x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x5x1
 	JMP         finish2
 
 row2x6x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x6x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -15496,7 +16339,7 @@ row2x6x1:
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS   64(AX), Z29
@@ -15507,7 +16350,7 @@ row2x6x1:
 	VMOVUPS   Z29, 576(R15)
 	VMOVUPS   256(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 320(AX), K1, Z29
 	VMOVUPS   Z29, 704(R15)
 
@@ -15522,7 +16365,7 @@ same2x6x1:
 	PREFETCHT0  192(R9)
 	PREFETCHT0  256(R9)
 	PREFETCHT0  320(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -15541,7 +16384,7 @@ same2x6x1:
 	VFMADD231PS 256(R15), Z29, Z16
 	VMOVUPS     320(AX), Z29
 	VFMADD231PS 320(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -15552,7 +16395,7 @@ same2x6x1:
 	VFMADD231PS 576(R15), Z29, Z17
 	VMOVUPS     256(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   320(AX), K1, Z29
 	VFMADD231PS 704(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -15563,16 +16406,16 @@ same2x6x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x6x1
 	JMP         finish2
 
 row2x7x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x7x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -15587,7 +16430,7 @@ row2x7x1:
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS   64(AX), Z29
@@ -15600,7 +16443,7 @@ row2x7x1:
 	VMOVUPS   Z29, 704(R15)
 	VMOVUPS   320(AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 384(AX), K1, Z29
 	VMOVUPS   Z29, 832(R15)
 
@@ -15616,7 +16459,7 @@ same2x7x1:
 	PREFETCHT0  256(R9)
 	PREFETCHT0  320(R9)
 	PREFETCHT0  384(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -15638,7 +16481,7 @@ same2x7x1:
 	VFMADD231PS 320(R15), Z29, Z16
 	VMOVUPS     384(AX), Z29
 	VFMADD231PS 384(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      448(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -15651,7 +16494,7 @@ same2x7x1:
 	VFMADD231PS 704(R15), Z29, Z17
 	VMOVUPS     320(AX), Z29
 	VFMADD231PS 768(R15), Z29, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   384(AX), K1, Z29
 	VFMADD231PS 832(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -15662,16 +16505,16 @@ same2x7x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x7x1
 	JMP         finish2
 
 row2x8x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same2x8x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -15688,7 +16531,7 @@ row2x8x1:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS   448(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS   64(AX), Z29
@@ -15703,7 +16546,7 @@ row2x8x1:
 	VMOVUPS   Z29, 832(R15)
 	VMOVUPS   384(AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 448(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
@@ -15720,7 +16563,7 @@ same2x8x1:
 	PREFETCHT0  320(R9)
 	PREFETCHT0  384(R9)
 	PREFETCHT0  448(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -15745,7 +16588,7 @@ same2x8x1:
 	VFMADD231PS 384(R15), Z29, Z16
 	VMOVUPS     448(AX), Z29
 	VFMADD231PS 448(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      512(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -15760,7 +16603,7 @@ same2x8x1:
 	VFMADD231PS 832(R15), Z29, Z17
 	VMOVUPS     384(AX), Z29
 	VFMADD231PS 896(R15), Z29, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   448(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -15771,20 +16614,20 @@ same2x8x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x8x1
 	JMP         finish2
 
 row4x1x2:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same4x1x2
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 64(R15)
 
@@ -15794,12 +16637,12 @@ same4x1x2:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     64(R15), Z29, Z17
 	VSHUFF32X4 $0x88, Z17, Z16, Z25
@@ -15810,17 +16653,17 @@ same4x1x2:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish4
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row4x1x2
 	JMP        finish4
 
 row4x1x4:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same4x1x4
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      160(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, (R15)
 
@@ -15830,7 +16673,7 @@ same4x1x4:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	SUBQ       232(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     (R15), Z29, Z16
 	VMOVUPS    Z16, (R13)
@@ -15838,26 +16681,26 @@ same4x1x4:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish4
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row4x1x4
 	JMP        finish4
 
 row4x1x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same4x1x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
 
@@ -15867,25 +16710,25 @@ same4x1x1:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
 	VSHUFF32X4 $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   128(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     192(R15), Z29, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
@@ -15899,34 +16742,34 @@ same4x1x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish4
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row4x1x1
 	JMP        finish4
 
 row4x2x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same4x2x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
@@ -15937,20 +16780,20 @@ same4x2x1:
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      128(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -15958,15 +16801,15 @@ same4x2x1:
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 320(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z18
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 448(R15), Z29, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
@@ -15980,42 +16823,42 @@ same4x2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x2x1
 	JMP         finish4
 
 row4x3x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same4x3x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
 	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 576(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 128(AX), K1, Z29
 	VMOVUPS   Z29, 704(R15)
 
@@ -16027,15 +16870,15 @@ same4x3x1:
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -16045,7 +16888,7 @@ same4x3x1:
 	VFMADD231PS 64(R15), Z29, Z16
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 128(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      192(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -16055,19 +16898,19 @@ same4x3x1:
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 448(R15), Z29, Z17
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 512(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      576(R15), Z29, Z18
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 640(R15), Z29, Z18
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   128(AX), K1, Z29
 	VFMADD231PS 704(R15), Z29, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
@@ -16081,16 +16924,16 @@ same4x3x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x3x1
 	JMP         finish4
 
 row4x4x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same4x4x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
@@ -16099,7 +16942,7 @@ row4x4x1:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS   64(AX), Z29
@@ -16108,7 +16951,7 @@ row4x4x1:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS   64(AX), Z29
@@ -16117,14 +16960,14 @@ row4x4x1:
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS   192(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 832(R15)
 	VMOVUPS   128(AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 192(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
@@ -16137,17 +16980,17 @@ same4x4x1:
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
 	PREFETCHT0  192(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
 	PREFETCHT0  192(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
 	PREFETCHT0  192(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -16160,7 +17003,7 @@ same4x4x1:
 	VFMADD231PS 128(R15), Z29, Z16
 	VMOVUPS     192(AX), Z29
 	VFMADD231PS 192(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -16172,7 +17015,7 @@ same4x4x1:
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      512(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -16181,14 +17024,14 @@ same4x4x1:
 	VFMADD231PS 640(R15), Z29, Z17
 	VMOVUPS     192(AX), Z29
 	VFMADD231PS 704(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      768(R15), Z29, Z18
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 832(R15), Z29, Z18
 	VMOVUPS     128(AX), Z29
 	VFMADD231PS 896(R15), Z29, Z18
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   192(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
@@ -16202,26 +17045,26 @@ same4x4x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x4x1
 	JMP         finish4
 
 row8x1x2:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same8x1x2
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
 
@@ -16231,25 +17074,25 @@ same8x1x2:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x88, Z17, Z16, Z25
 	VSHUFF32X4 $0xdd, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   128(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     192(R15), Z29, Z18
 	VSHUFF32X4 $0x88, Z18, Z17, Z25
@@ -16263,20 +17106,20 @@ same8x1x2:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish8
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row8x1x2
 	JMP        finish8
 
 row8x1x4:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same8x1x4
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 64(R15)
 
@@ -16286,12 +17129,12 @@ same8x1x4:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     64(R15), Z29, Z17
 	VSHUFPS    $0x44, Z17, Z16, Z25
@@ -16302,38 +17145,38 @@ same8x1x4:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish8
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row8x1x4
 	JMP        finish8
 
 row8x1x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same8x1x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
@@ -16343,32 +17186,32 @@ same8x1x1:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
 	VSHUFF32X4 $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   128(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   192(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
@@ -16377,20 +17220,20 @@ same8x1x1:
 	VSHUFF32X4 $0x88, Z17, Z16, Z25
 	VSHUFF32X4 $0xdd, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   256(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   320(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   384(R15), Z29, K5, Z18
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     448(R15), Z29, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
@@ -16407,54 +17250,54 @@ same8x1x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish8
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row8x1x1
 	JMP        finish8
 
 row8x2x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same8x2x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS   64(AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	SUBQ      232(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z 64(AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
@@ -16465,32 +17308,32 @@ same8x2x1:
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	VMOVUPS     (AX), Z29
 	VMULPS      (R15), Z29, Z16
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 64(R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      128(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
@@ -16498,12 +17341,12 @@ same8x2x1:
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      256(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 320(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      384(R15), Z29, Z18
 	VMOVUPS     64(AX), Z29
@@ -16514,12 +17357,12 @@ same8x2x1:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      512(R15), Z29, Z17
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 576(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      640(R15), Z29, Z18
 	VMOVUPS     64(AX), Z29
@@ -16527,15 +17370,15 @@ same8x2x1:
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      768(R15), Z29, Z18
 	VMOVUPS     64(AX), Z29
 	VFMADD231PS 832(R15), Z29, K5, Z18
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VMOVUPS     (AX), Z29
 	VMULPS      896(R15), Z29, Z19
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVUPS.Z   64(AX), K1, Z29
 	VFMADD231PS 960(R15), Z29, Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
@@ -16552,38 +17395,38 @@ same8x2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish8
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row8x2x1
 	JMP         finish8
 
 row16x1x2:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same16x1x2
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 448(R15)
 
@@ -16593,32 +17436,32 @@ same16x1x2:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x88, Z17, Z16, Z25
 	VSHUFF32X4 $0xdd, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   128(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   192(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x88, Z18, Z17, Z25
@@ -16627,20 +17470,20 @@ same16x1x2:
 	VSHUFPS    $0x44, Z17, Z16, Z25
 	VSHUFPS    $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   256(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   320(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x88, Z18, Z17, Z25
 	VSHUFF32X4 $0xdd, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   384(R15), Z29, K5, Z18
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     448(R15), Z29, Z19
 	VSHUFF32X4 $0x88, Z19, Z18, Z25
@@ -16657,26 +17500,26 @@ same16x1x2:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish16
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row16x1x2
 	JMP        finish16
 
 row16x1x4:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same16x1x4
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 192(R15)
 
@@ -16686,25 +17529,25 @@ same16x1x4:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFPS    $0x44, Z17, Z16, Z25
 	VSHUFPS    $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   128(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     192(R15), Z29, Z18
 	VSHUFPS    $0x44, Z18, Z17, Z25
@@ -16718,62 +17561,62 @@ same16x1x4:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish16
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row16x1x4
 	JMP        finish16
 
 row16x1x1:
-	CMPQ      152(DI), $0x00
+	CMPQ      160(DI), $0x00
 	JE        same16x1x1
-	MOVQ      160(DI), AX
+	MOVQ      168(DI), AX
 	IMULQ     DX, AX
-	ADDQ      152(DI), AX
+	ADDQ      160(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 512(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 576(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 640(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 704(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 768(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 832(R15)
-	ADDQ      216(DI), AX
+	ADDQ      224(DI), AX
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 896(R15)
-	ADDQ      216(DI), AX
-	SUBQ      232(DI), AX
+	ADDQ      224(DI), AX
+	SUBQ      240(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 960(R15)
 
@@ -16783,48 +17626,48 @@ same16x1x1:
 	ADDQ       SI, AX
 	LEAQ       (AX)(BX*8), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
-	ADDQ       216(DI), R9
+	ADDQ       224(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   (R15), Z29, K5, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   64(R15), Z29, K5, Z17
 	VSHUFF32X4 $0x44, Z17, Z16, Z25
 	VSHUFF32X4 $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   128(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   192(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
@@ -16833,19 +17676,19 @@ same16x1x1:
 	VSHUFF32X4 $0x88, Z17, Z16, Z25
 	VSHUFF32X4 $0xdd, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   256(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   320(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   384(R15), Z29, K5, Z18
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   448(R15), Z29, K5, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
@@ -16857,19 +17700,19 @@ same16x1x1:
 	VSHUFPS    $0x44, Z17, Z16, Z25
 	VSHUFPS    $0xee, Z17, Z16, Z26
 	VADDPS     Z26, Z25, Z16
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   512(R15), Z29, K5, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   576(R15), Z29, K5, Z18
 	VSHUFF32X4 $0x44, Z18, Z17, Z25
 	VSHUFF32X4 $0xee, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   640(R15), Z29, K5, Z18
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   704(R15), Z29, K5, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
@@ -16878,20 +17721,20 @@ same16x1x1:
 	VSHUFF32X4 $0x88, Z18, Z17, Z25
 	VSHUFF32X4 $0xdd, Z18, Z17, Z26
 	VADDPS     Z26, Z25, Z17
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   768(R15), Z29, K5, Z18
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   832(R15), Z29, K5, Z19
 	VSHUFF32X4 $0x44, Z19, Z18, Z25
 	VSHUFF32X4 $0xee, Z19, Z18, Z26
 	VADDPS     Z26, Z25, Z18
-	ADDQ       216(DI), AX
+	ADDQ       224(DI), AX
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   896(R15), Z29, K5, Z19
-	ADDQ       216(DI), AX
-	SUBQ       232(DI), AX
+	ADDQ       224(DI), AX
+	SUBQ       240(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     960(R15), Z29, Z20
 	VSHUFF32X4 $0x44, Z20, Z19, Z25
@@ -16911,12 +17754,12 @@ same16x1x1:
 	INCQ       DX
 	CMPQ       DX, 16(DI)
 	JAE        finish16
-	CMPQ       R13, 192(DI)
+	CMPQ       R13, 200(DI)
 	JB         row16x1x1
 	JMP        finish16
 
 finish1:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x04, CX
 
@@ -16994,7 +17837,7 @@ fold1x1x1:
 	VADDPS     Z26, Z25, Z16
 	VMOVUPS    transposed<>+0(SB), Z30
 	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
+	MOVQ       184(DI), R15
 	CMPQ       R12, $0x04
 	JNE        apart1x1x1
 	VMOVUPS    Z16, K2, (R15)
@@ -17005,46 +17848,46 @@ apart1x1x1:
 
 put1x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000400, AX
 	JMP  fold1x1x1
 
 finished1x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end1x1x1
-	CMPQ 208(DI), $0x00000081
+	CMPQ 216(DI), $0x00000081
 	JE   row1x1x1
-	CMPQ 208(DI), $0x00000082
+	CMPQ 216(DI), $0x00000082
 	JE   row1x2x1
-	CMPQ 208(DI), $0x00000083
+	CMPQ 216(DI), $0x00000083
 	JE   row1x3x1
-	CMPQ 208(DI), $0x00000084
+	CMPQ 216(DI), $0x00000084
 	JE   row1x4x1
-	CMPQ 208(DI), $0x00000085
+	CMPQ 216(DI), $0x00000085
 	JE   row1x5x1
-	CMPQ 208(DI), $0x00000086
+	CMPQ 216(DI), $0x00000086
 	JE   row1x6x1
-	CMPQ 208(DI), $0x00000087
+	CMPQ 216(DI), $0x00000087
 	JE   row1x7x1
-	CMPQ 208(DI), $0x00000088
+	CMPQ 216(DI), $0x00000088
 	JE   row1x8x1
-	CMPQ 208(DI), $0x00000089
+	CMPQ 216(DI), $0x00000089
 	JE   row1x9x1
-	CMPQ 208(DI), $0x0000008a
+	CMPQ 216(DI), $0x0000008a
 	JE   row1x10x1
-	CMPQ 208(DI), $0x0000008b
+	CMPQ 216(DI), $0x0000008b
 	JE   row1x11x1
-	CMPQ 208(DI), $0x0000008c
+	CMPQ 216(DI), $0x0000008c
 	JE   row1x12x1
-	CMPQ 208(DI), $0x0000008d
+	CMPQ 216(DI), $0x0000008d
 	JE   row1x13x1
-	CMPQ 208(DI), $0x0000008e
+	CMPQ 216(DI), $0x0000008e
 	JE   row1x14x1
-	CMPQ 208(DI), $0x0000008f
+	CMPQ 216(DI), $0x0000008f
 	JE   row1x15x1
-	CMPQ 208(DI), $0x00000090
+	CMPQ 216(DI), $0x00000090
 	JE   row1x16x1
 
 end1x1x1:
@@ -17052,7 +17895,7 @@ end1x1x1:
 	RET
 
 finish2:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x03, CX
 
@@ -17098,7 +17941,7 @@ fold2x1x1:
 	VADDPS     Z26, Z25, Z16
 	VMOVUPS    transposed<>+0(SB), Z30
 	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
+	MOVQ       184(DI), R15
 	CMPQ       R12, $0x08
 	JNE        apart2x1x1
 	VMOVUPS    Z16, K2, (R15)
@@ -17109,32 +17952,32 @@ apart2x1x1:
 
 put2x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000200, AX
 	JMP  fold2x1x1
 
 finished2x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end2x1x1
-	CMPQ 208(DI), $0x00000121
+	CMPQ 216(DI), $0x00000121
 	JE   row2x1x2
-	CMPQ 208(DI), $0x00000101
+	CMPQ 216(DI), $0x00000101
 	JE   row2x1x1
-	CMPQ 208(DI), $0x00000102
+	CMPQ 216(DI), $0x00000102
 	JE   row2x2x1
-	CMPQ 208(DI), $0x00000103
+	CMPQ 216(DI), $0x00000103
 	JE   row2x3x1
-	CMPQ 208(DI), $0x00000104
+	CMPQ 216(DI), $0x00000104
 	JE   row2x4x1
-	CMPQ 208(DI), $0x00000105
+	CMPQ 216(DI), $0x00000105
 	JE   row2x5x1
-	CMPQ 208(DI), $0x00000106
+	CMPQ 216(DI), $0x00000106
 	JE   row2x6x1
-	CMPQ 208(DI), $0x00000107
+	CMPQ 216(DI), $0x00000107
 	JE   row2x7x1
-	CMPQ 208(DI), $0x00000108
+	CMPQ 216(DI), $0x00000108
 	JE   row2x8x1
 
 end2x1x1:
@@ -17142,7 +17985,7 @@ end2x1x1:
 	RET
 
 finish4:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x02, CX
 
@@ -17172,7 +18015,7 @@ fold4x1x1:
 	VADDPS  Z26, Z25, Z16
 	VMOVUPS transposed<>+0(SB), Z30
 	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
+	MOVQ    184(DI), R15
 	CMPQ    R12, $0x10
 	JNE     apart4x1x1
 	VMOVUPS Z16, K2, (R15)
@@ -17183,26 +18026,26 @@ apart4x1x1:
 
 put4x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000100, AX
 	JMP  fold4x1x1
 
 finished4x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end4x1x1
-	CMPQ 208(DI), $0x00000221
+	CMPQ 216(DI), $0x00000221
 	JE   row4x1x2
-	CMPQ 208(DI), $0x00000261
+	CMPQ 216(DI), $0x00000261
 	JE   row4x1x4
-	CMPQ 208(DI), $0x00000201
+	CMPQ 216(DI), $0x00000201
 	JE   row4x1x1
-	CMPQ 208(DI), $0x00000202
+	CMPQ 216(DI), $0x00000202
 	JE   row4x2x1
-	CMPQ 208(DI), $0x00000203
+	CMPQ 216(DI), $0x00000203
 	JE   row4x3x1
-	CMPQ 208(DI), $0x00000204
+	CMPQ 216(DI), $0x00000204
 	JE   row4x4x1
 
 end4x1x1:
@@ -17210,7 +18053,7 @@ end4x1x1:
 	RET
 
 finish8:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x01, CX
 
@@ -17232,7 +18075,7 @@ fold8x1x1:
 	VADDPS  Z26, Z25, Z16
 	VMOVUPS transposed<>+0(SB), Z30
 	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
+	MOVQ    184(DI), R15
 	CMPQ    R12, $0x20
 	JNE     apart8x1x1
 	VMOVUPS Z16, K2, (R15)
@@ -17243,22 +18086,22 @@ apart8x1x1:
 
 put8x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000080, AX
 	JMP  fold8x1x1
 
 finished8x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end8x1x1
-	CMPQ 208(DI), $0x00000421
+	CMPQ 216(DI), $0x00000421
 	JE   row8x1x2
-	CMPQ 208(DI), $0x00000461
+	CMPQ 216(DI), $0x00000461
 	JE   row8x1x4
-	CMPQ 208(DI), $0x00000401
+	CMPQ 216(DI), $0x00000401
 	JE   row8x1x1
-	CMPQ 208(DI), $0x00000402
+	CMPQ 216(DI), $0x00000402
 	JE   row8x2x1
 
 end8x1x1:
@@ -17266,7 +18109,7 @@ end8x1x1:
 	RET
 
 finish16:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x00, CX
 
@@ -17284,7 +18127,7 @@ fold16x1x1:
 	VMOVUPS (AX), Z16
 	VMOVUPS transposed<>+0(SB), Z30
 	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
+	MOVQ    184(DI), R15
 	CMPQ    R12, $0x40
 	JNE     apart16x1x1
 	VMOVUPS Z16, K2, (R15)
@@ -17295,20 +18138,20 @@ apart16x1x1:
 
 put16x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000040, AX
 	JMP  fold16x1x1
 
 finished16x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end16x1x1
-	CMPQ 208(DI), $0x00000821
+	CMPQ 216(DI), $0x00000821
 	JE   row16x1x2
-	CMPQ 208(DI), $0x00000861
+	CMPQ 216(DI), $0x00000861
 	JE   row16x1x4
-	CMPQ 208(DI), $0x00000801
+	CMPQ 216(DI), $0x00000801
 	JE   row16x1x1
 
 end16x1x1:
@@ -17325,8 +18168,8 @@ TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	MOVQ         80(DI), R11
 	MOVQ         88(DI), R12
 	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         112(DI), R14
+	MOVQ         120(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -17345,9 +18188,9 @@ TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	VMOVDQU32    512(R13), Z24
 	VMOVDQU32    576(R13), Z25
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R9
-	MOVQ         152(DI), R15
-	MOVQ         144(DI), AX
+	MOVQ         176(DI), R9
+	MOVQ         160(DI), R15
+	MOVQ         152(DI), AX
 	KMOVW        AX, K2
 	MOVQ         SI, AX
 	MOVQ         56(DI), R9
@@ -17386,7 +18229,7 @@ TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	RET
 
 row1:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 
 next1:
@@ -17412,7 +18255,7 @@ dz1:
 	RET
 
 row2:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 
@@ -17446,7 +18289,7 @@ dz2:
 	RET
 
 row3:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -17488,7 +18331,7 @@ dz3:
 	RET
 
 row4:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -17538,7 +18381,7 @@ dz4:
 	RET
 
 row5:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -17596,7 +18439,7 @@ dz5:
 	RET
 
 row6:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -17662,7 +18505,7 @@ dz6:
 	RET
 
 row7:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -17736,7 +18579,7 @@ dz7:
 	RET
 
 row8:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -17818,7 +18661,7 @@ dz8:
 	RET
 
 row9:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -17908,7 +18751,7 @@ dz9:
 	RET
 
 row10:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -18006,7 +18849,7 @@ dz10:
 	RET
 
 row11:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -18114,7 +18957,7 @@ dz11:
 	RET
 
 row12:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -18232,7 +19075,7 @@ dz12:
 	RET
 
 row13:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -18360,7 +19203,7 @@ dz13:
 	RET
 
 row14:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -18498,7 +19341,7 @@ dz14:
 	RET
 
 row15:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -18646,7 +19489,7 @@ dz15:
 	RET
 
 row16:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -28498,8 +29341,8 @@ TEXT ·dotHeads512b16(SB), NOSPLIT, $8-8
 	MOVQ         80(DI), R11
 	MOVQ         88(DI), R12
 	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         112(DI), R14
+	MOVQ         120(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -28508,77 +29351,77 @@ TEXT ·dotHeads512b16(SB), NOSPLIT, $8-8
 	MOVQ         64(DI), R9
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R13
-	MOVQ         200(DI), R9
+	MOVQ         176(DI), R15
+	MOVQ         192(DI), R13
+	MOVQ         208(DI), R9
 	VMOVDQU32    (R9), Z23
-	MOVQ         248(DI), R9
-	KMOVW        R9, K5
 	MOVQ         256(DI), R9
+	KMOVW        R9, K5
+	MOVQ         264(DI), R9
 	KMOVW        R9, K6
-	CMPQ         208(DI), $0x00000080
+	CMPQ         216(DI), $0x00000080
 	JE           row1x0x1
-	CMPQ         208(DI), $0x00000081
+	CMPQ         216(DI), $0x00000081
 	JE           row1x1x1
-	CMPQ         208(DI), $0x00000082
+	CMPQ         216(DI), $0x00000082
 	JE           row1x2x1
-	CMPQ         208(DI), $0x00000083
+	CMPQ         216(DI), $0x00000083
 	JE           row1x3x1
-	CMPQ         208(DI), $0x00000084
+	CMPQ         216(DI), $0x00000084
 	JE           row1x4x1
-	CMPQ         208(DI), $0x00000085
+	CMPQ         216(DI), $0x00000085
 	JE           row1x5x1
-	CMPQ         208(DI), $0x00000086
+	CMPQ         216(DI), $0x00000086
 	JE           row1x6x1
-	CMPQ         208(DI), $0x00000087
+	CMPQ         216(DI), $0x00000087
 	JE           row1x7x1
-	CMPQ         208(DI), $0x00000088
+	CMPQ         216(DI), $0x00000088
 	JE           row1x8x1
-	CMPQ         208(DI), $0x00000121
+	CMPQ         216(DI), $0x00000121
 	JE           row2x1x2
-	CMPQ         208(DI), $0x00000100
+	CMPQ         216(DI), $0x00000100
 	JE           row2x0x1
-	CMPQ         208(DI), $0x00000101
+	CMPQ         216(DI), $0x00000101
 	JE           row2x1x1
-	CMPQ         208(DI), $0x00000102
+	CMPQ         216(DI), $0x00000102
 	JE           row2x2x1
-	CMPQ         208(DI), $0x00000103
+	CMPQ         216(DI), $0x00000103
 	JE           row2x3x1
-	CMPQ         208(DI), $0x00000104
+	CMPQ         216(DI), $0x00000104
 	JE           row2x4x1
-	CMPQ         208(DI), $0x00000221
+	CMPQ         216(DI), $0x00000221
 	JE           row4x1x2
-	CMPQ         208(DI), $0x00000261
+	CMPQ         216(DI), $0x00000261
 	JE           row4x1x4
-	CMPQ         208(DI), $0x00000200
+	CMPQ         216(DI), $0x00000200
 	JE           row4x0x1
-	CMPQ         208(DI), $0x00000201
+	CMPQ         216(DI), $0x00000201
 	JE           row4x1x1
-	CMPQ         208(DI), $0x00000202
+	CMPQ         216(DI), $0x00000202
 	JE           row4x2x1
-	CMPQ         208(DI), $0x00000421
+	CMPQ         216(DI), $0x00000421
 	JE           row8x1x2
-	CMPQ         208(DI), $0x00000461
+	CMPQ         216(DI), $0x00000461
 	JE           row8x1x4
-	CMPQ         208(DI), $0x00000400
+	CMPQ         216(DI), $0x00000400
 	JE           row8x0x1
-	CMPQ         208(DI), $0x00000401
+	CMPQ         216(DI), $0x00000401
 	JE           row8x1x1
-	CMPQ         208(DI), $0x00000821
+	CMPQ         216(DI), $0x00000821
 	JE           row16x1x2
-	CMPQ         208(DI), $0x00000861
+	CMPQ         216(DI), $0x00000861
 	JE           row16x1x4
-	CMPQ         208(DI), $0x00000800
+	CMPQ         216(DI), $0x00000800
 	JE           row16x0x1
 	RET
 
 row1x0x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x0x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        160(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, (R15)
@@ -28589,7 +29432,7 @@ same1x0x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS      (R15), Z29, Z16
@@ -28598,17 +29441,17 @@ same1x0x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x0x1
 	JMP         finish1
 
 row1x1x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x1x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        160(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28621,7 +29464,7 @@ same1x1x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28632,21 +29475,21 @@ same1x1x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x1x1
 	JMP         finish1
 
 row1x2x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x2x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28664,7 +29507,7 @@ same1x2x1:
 	VPANDD      (AX), Z28, Z30
 	VMULPS      (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28675,16 +29518,16 @@ same1x2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x2x1
 	JMP         finish1
 
 row1x3x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x3x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -28693,7 +29536,7 @@ row1x3x1:
 	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28716,7 +29559,7 @@ same1x3x1:
 	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, Z16
 	VFMADD231PS 192(R15), Z30, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28727,16 +29570,16 @@ same1x3x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x3x1
 	JMP         finish1
 
 row1x4x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x4x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -28749,7 +29592,7 @@ row1x4x1:
 	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28777,7 +29620,7 @@ same1x4x1:
 	VPANDD      128(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z16
 	VFMADD231PS 320(R15), Z30, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28788,16 +29631,16 @@ same1x4x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x4x1
 	JMP         finish1
 
 row1x5x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x5x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -28814,7 +29657,7 @@ row1x5x1:
 	VPANDD      192(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 256(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28847,7 +29690,7 @@ same1x5x1:
 	VPANDD      192(AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, Z16
 	VFMADD231PS 448(R15), Z30, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 256(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28858,16 +29701,16 @@ same1x5x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x5x1
 	JMP         finish1
 
 row1x6x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x6x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -28888,7 +29731,7 @@ row1x6x1:
 	VPANDD      256(AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 320(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28926,7 +29769,7 @@ same1x6x1:
 	VPANDD      256(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z16
 	VFMADD231PS 576(R15), Z30, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 320(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -28937,16 +29780,16 @@ same1x6x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x6x1
 	JMP         finish1
 
 row1x7x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x7x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -28971,7 +29814,7 @@ row1x7x1:
 	VPANDD      320(AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 384(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29014,7 +29857,7 @@ same1x7x1:
 	VPANDD      320(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z16
 	VFMADD231PS 704(R15), Z30, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 384(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29025,16 +29868,16 @@ same1x7x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x7x1
 	JMP         finish1
 
 row1x8x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same1x8x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -29063,7 +29906,7 @@ row1x8x1:
 	VPANDD      384(AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 448(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29111,7 +29954,7 @@ same1x8x1:
 	VPANDD      384(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z16
 	VFMADD231PS 832(R15), Z30, Z16
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 448(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29122,17 +29965,17 @@ same1x8x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish1
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row1x8x1
 	JMP         finish1
 
 row2x1x2:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same2x1x2
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        160(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29145,7 +29988,7 @@ same2x1x2:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29156,21 +29999,21 @@ same2x1x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x1x2
 	JMP         finish2
 
 row2x0x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same2x0x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, (R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 64(R15)
@@ -29181,13 +30024,13 @@ same2x0x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    (R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS      64(R15), Z29, Z17
@@ -29199,22 +30042,22 @@ same2x0x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x0x1
 	JMP         finish2
 
 row2x1x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same2x1x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29227,14 +30070,14 @@ same2x1x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29248,16 +30091,16 @@ same2x1x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x1x1
 	JMP         finish2
 
 row2x2x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same2x2x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -29266,12 +30109,12 @@ row2x2x1:
 	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29285,7 +30128,7 @@ same2x2x1:
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	VPSLLD      $0x10, (AX), Z29
@@ -29296,12 +30139,12 @@ same2x2x1:
 	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, K5, Z16
 	VFMADD231PS 192(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      256(R15), Z29, Z17
 	VFMADD231PS 320(R15), Z30, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29315,16 +30158,16 @@ same2x2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x2x1
 	JMP         finish2
 
 row2x3x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same2x3x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -29337,7 +30180,7 @@ row2x3x1:
 	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
@@ -29346,7 +30189,7 @@ row2x3x1:
 	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29361,7 +30204,7 @@ same2x3x1:
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -29377,7 +30220,7 @@ same2x3x1:
 	VPANDD      128(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, K5, Z16
 	VFMADD231PS 320(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      384(R15), Z29, Z17
@@ -29386,7 +30229,7 @@ same2x3x1:
 	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29400,16 +30243,16 @@ same2x3x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x3x1
 	JMP         finish2
 
 row2x4x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same2x4x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -29426,7 +30269,7 @@ row2x4x1:
 	VPANDD      192(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
@@ -29439,7 +30282,7 @@ row2x4x1:
 	VPANDD      128(AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29455,7 +30298,7 @@ same2x4x1:
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
 	PREFETCHT0  192(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -29476,7 +30319,7 @@ same2x4x1:
 	VPANDD      192(AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, K5, Z16
 	VFMADD231PS 448(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      512(R15), Z29, Z17
@@ -29489,7 +30332,7 @@ same2x4x1:
 	VPANDD      128(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z17
 	VFMADD231PS 832(R15), Z30, Z17
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29503,22 +30346,22 @@ same2x4x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish2
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row2x4x1
 	JMP         finish2
 
 row4x1x2:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same4x1x2
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29531,14 +30374,14 @@ same4x1x2:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29552,17 +30395,17 @@ same4x1x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x1x2
 	JMP         finish4
 
 row4x1x4:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same4x1x4
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        160(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29575,7 +30418,7 @@ same4x1x4:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29586,29 +30429,29 @@ same4x1x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x1x4
 	JMP         finish4
 
 row4x0x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same4x0x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, (R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 128(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 192(R15)
@@ -29619,28 +30462,28 @@ same4x0x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    (R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    64(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    128(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS      192(R15), Z29, Z18
@@ -29655,32 +30498,32 @@ same4x0x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x0x1
 	JMP         finish4
 
 row4x1x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same4x1x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29693,17 +30536,17 @@ same4x1x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    128(R15), Z29, K5, Z17
@@ -29711,13 +30554,13 @@ same4x1x1:
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    256(R15), Z29, K5, Z17
 	VFMADD231PS 320(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29734,16 +30577,16 @@ same4x1x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x1x1
 	JMP         finish4
 
 row4x2x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same4x2x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
@@ -29752,7 +30595,7 @@ row4x2x1:
 	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
@@ -29761,7 +30604,7 @@ row4x2x1:
 	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
@@ -29770,12 +30613,12 @@ row4x2x1:
 	VPANDD      64(AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29789,13 +30632,13 @@ same4x2x1:
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	VPSLLD      $0x10, (AX), Z29
@@ -29806,7 +30649,7 @@ same4x2x1:
 	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, K5, Z16
 	VFMADD231PS 192(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      256(R15), Z29, Z17
@@ -29818,7 +30661,7 @@ same4x2x1:
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      512(R15), Z29, Z17
@@ -29827,12 +30670,12 @@ same4x2x1:
 	VPANDD      64(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, K5, Z17
 	VFMADD231PS 704(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      768(R15), Z29, Z18
 	VFMADD231PS 832(R15), Z30, Z18
-	SUBQ        232(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29849,32 +30692,32 @@ same4x2x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish4
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row4x2x1
 	JMP         finish4
 
 row8x1x2:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same8x1x2
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29887,17 +30730,17 @@ same8x1x2:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    128(R15), Z29, K5, Z17
@@ -29905,13 +30748,13 @@ same8x1x2:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    256(R15), Z29, K5, Z17
 	VFMADD231PS 320(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29928,22 +30771,22 @@ same8x1x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish8
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row8x1x2
 	JMP         finish8
 
 row8x1x4:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same8x1x4
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29956,14 +30799,14 @@ same8x1x4:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -29977,45 +30820,45 @@ same8x1x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish8
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row8x1x4
 	JMP         finish8
 
 row8x0x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same8x0x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, (R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 128(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 256(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 320(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 384(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 448(R15)
@@ -30026,35 +30869,35 @@ same8x0x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    (R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    64(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    128(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    192(R15), Z29, K5, Z18
@@ -30064,23 +30907,23 @@ same8x0x1:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    256(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    320(R15), Z29, K5, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    384(R15), Z29, K5, Z18
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS      448(R15), Z29, Z19
@@ -30098,52 +30941,52 @@ same8x0x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish8
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row8x0x1
 	JMP         finish8
 
 row8x1x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same8x1x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -30156,25 +30999,25 @@ same8x1x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    128(R15), Z29, K5, Z17
@@ -30182,12 +31025,12 @@ same8x1x1:
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    256(R15), Z29, K5, Z17
 	VFMADD231PS 320(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    384(R15), Z29, K5, Z18
@@ -30198,12 +31041,12 @@ same8x1x1:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    512(R15), Z29, K5, Z17
 	VFMADD231PS 576(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    640(R15), Z29, K5, Z18
@@ -30211,13 +31054,13 @@ same8x1x1:
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    768(R15), Z29, K5, Z18
 	VFMADD231PS 832(R15), Z30, K6, Z18
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -30237,52 +31080,52 @@ same8x1x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish8
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row8x1x1
 	JMP         finish8
 
 row16x1x2:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same16x1x2
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -30295,25 +31138,25 @@ same16x1x2:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    128(R15), Z29, K5, Z17
@@ -30321,12 +31164,12 @@ same16x1x2:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    256(R15), Z29, K5, Z17
 	VFMADD231PS 320(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    384(R15), Z29, K5, Z18
@@ -30337,12 +31180,12 @@ same16x1x2:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    512(R15), Z29, K5, Z17
 	VFMADD231PS 576(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    640(R15), Z29, K5, Z18
@@ -30350,13 +31193,13 @@ same16x1x2:
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    768(R15), Z29, K5, Z18
 	VFMADD231PS 832(R15), Z30, K6, Z18
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -30376,32 +31219,32 @@ same16x1x2:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish16
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row16x1x2
 	JMP         finish16
 
 row16x1x4:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same16x1x4
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -30414,17 +31257,17 @@ same16x1x4:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    (R15), Z29, K5, Z16
 	VFMADD231PS 64(R15), Z30, K6, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    128(R15), Z29, K5, Z17
@@ -30432,13 +31275,13 @@ same16x1x4:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    256(R15), Z29, K5, Z17
 	VFMADD231PS 320(R15), Z30, K6, Z17
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -30455,77 +31298,77 @@ same16x1x4:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish16
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row16x1x4
 	JMP         finish16
 
 row16x0x1:
-	CMPQ        152(DI), $0x00
+	CMPQ        160(DI), $0x00
 	JE          same16x0x1
-	MOVQ        160(DI), AX
+	MOVQ        168(DI), AX
 	IMULQ       DX, AX
-	ADDQ        152(DI), AX
+	ADDQ        160(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, (R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 64(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 128(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 192(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 256(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 320(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 384(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 448(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 512(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 576(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 640(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 704(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 768(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 832(R15)
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 896(R15)
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 960(R15)
@@ -30536,51 +31379,51 @@ same16x0x1:
 	ADDQ        SI, AX
 	LEAQ        (AX)(BX*8), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
-	ADDQ        216(DI), R9
+	ADDQ        224(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    (R15), Z29, K5, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    64(R15), Z29, K5, Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    128(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    192(R15), Z29, K5, Z18
@@ -30590,22 +31433,22 @@ same16x0x1:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    256(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    320(R15), Z29, K5, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    384(R15), Z29, K5, Z18
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    448(R15), Z29, K5, Z19
@@ -30618,22 +31461,22 @@ same16x0x1:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    512(R15), Z29, K5, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    576(R15), Z29, K5, Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    640(R15), Z29, K5, Z18
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    704(R15), Z29, K5, Z19
@@ -30643,23 +31486,23 @@ same16x0x1:
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    768(R15), Z29, K5, Z18
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    832(R15), Z29, K5, Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
-	ADDQ        216(DI), AX
+	ADDQ        224(DI), AX
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS.Z    896(R15), Z29, K5, Z19
-	ADDQ        216(DI), AX
-	SUBQ        232(DI), AX
+	ADDQ        224(DI), AX
+	SUBQ        240(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS      960(R15), Z29, Z20
@@ -30680,12 +31523,12 @@ same16x0x1:
 	INCQ        DX
 	CMPQ        DX, 16(DI)
 	JAE         finish16
-	CMPQ        R13, 192(DI)
+	CMPQ        R13, 200(DI)
 	JB          row16x0x1
 	JMP         finish16
 
 finish1:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x04, CX
 
@@ -30763,7 +31606,7 @@ fold1x1x1:
 	VADDPS     Z26, Z25, Z16
 	VMOVUPS    transposed<>+0(SB), Z30
 	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
+	MOVQ       184(DI), R15
 	CMPQ       R12, $0x04
 	JNE        apart1x1x1
 	VMOVUPS    Z16, K2, (R15)
@@ -30774,32 +31617,32 @@ apart1x1x1:
 
 put1x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000400, AX
 	JMP  fold1x1x1
 
 finished1x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end1x1x1
-	CMPQ 208(DI), $0x00000080
+	CMPQ 216(DI), $0x00000080
 	JE   row1x0x1
-	CMPQ 208(DI), $0x00000081
+	CMPQ 216(DI), $0x00000081
 	JE   row1x1x1
-	CMPQ 208(DI), $0x00000082
+	CMPQ 216(DI), $0x00000082
 	JE   row1x2x1
-	CMPQ 208(DI), $0x00000083
+	CMPQ 216(DI), $0x00000083
 	JE   row1x3x1
-	CMPQ 208(DI), $0x00000084
+	CMPQ 216(DI), $0x00000084
 	JE   row1x4x1
-	CMPQ 208(DI), $0x00000085
+	CMPQ 216(DI), $0x00000085
 	JE   row1x5x1
-	CMPQ 208(DI), $0x00000086
+	CMPQ 216(DI), $0x00000086
 	JE   row1x6x1
-	CMPQ 208(DI), $0x00000087
+	CMPQ 216(DI), $0x00000087
 	JE   row1x7x1
-	CMPQ 208(DI), $0x00000088
+	CMPQ 216(DI), $0x00000088
 	JE   row1x8x1
 
 end1x1x1:
@@ -30807,7 +31650,7 @@ end1x1x1:
 	RET
 
 finish2:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x03, CX
 
@@ -30853,7 +31696,7 @@ fold2x1x1:
 	VADDPS     Z26, Z25, Z16
 	VMOVUPS    transposed<>+0(SB), Z30
 	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
+	MOVQ       184(DI), R15
 	CMPQ       R12, $0x08
 	JNE        apart2x1x1
 	VMOVUPS    Z16, K2, (R15)
@@ -30864,26 +31707,26 @@ apart2x1x1:
 
 put2x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000200, AX
 	JMP  fold2x1x1
 
 finished2x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end2x1x1
-	CMPQ 208(DI), $0x00000121
+	CMPQ 216(DI), $0x00000121
 	JE   row2x1x2
-	CMPQ 208(DI), $0x00000100
+	CMPQ 216(DI), $0x00000100
 	JE   row2x0x1
-	CMPQ 208(DI), $0x00000101
+	CMPQ 216(DI), $0x00000101
 	JE   row2x1x1
-	CMPQ 208(DI), $0x00000102
+	CMPQ 216(DI), $0x00000102
 	JE   row2x2x1
-	CMPQ 208(DI), $0x00000103
+	CMPQ 216(DI), $0x00000103
 	JE   row2x3x1
-	CMPQ 208(DI), $0x00000104
+	CMPQ 216(DI), $0x00000104
 	JE   row2x4x1
 
 end2x1x1:
@@ -30891,7 +31734,7 @@ end2x1x1:
 	RET
 
 finish4:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x02, CX
 
@@ -30921,7 +31764,7 @@ fold4x1x1:
 	VADDPS  Z26, Z25, Z16
 	VMOVUPS transposed<>+0(SB), Z30
 	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
+	MOVQ    184(DI), R15
 	CMPQ    R12, $0x10
 	JNE     apart4x1x1
 	VMOVUPS Z16, K2, (R15)
@@ -30932,24 +31775,24 @@ apart4x1x1:
 
 put4x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000100, AX
 	JMP  fold4x1x1
 
 finished4x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end4x1x1
-	CMPQ 208(DI), $0x00000221
+	CMPQ 216(DI), $0x00000221
 	JE   row4x1x2
-	CMPQ 208(DI), $0x00000261
+	CMPQ 216(DI), $0x00000261
 	JE   row4x1x4
-	CMPQ 208(DI), $0x00000200
+	CMPQ 216(DI), $0x00000200
 	JE   row4x0x1
-	CMPQ 208(DI), $0x00000201
+	CMPQ 216(DI), $0x00000201
 	JE   row4x1x1
-	CMPQ 208(DI), $0x00000202
+	CMPQ 216(DI), $0x00000202
 	JE   row4x2x1
 
 end4x1x1:
@@ -30957,7 +31800,7 @@ end4x1x1:
 	RET
 
 finish8:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x01, CX
 
@@ -30979,7 +31822,7 @@ fold8x1x1:
 	VADDPS  Z26, Z25, Z16
 	VMOVUPS transposed<>+0(SB), Z30
 	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
+	MOVQ    184(DI), R15
 	CMPQ    R12, $0x20
 	JNE     apart8x1x1
 	VMOVUPS Z16, K2, (R15)
@@ -30990,22 +31833,22 @@ apart8x1x1:
 
 put8x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000080, AX
 	JMP  fold8x1x1
 
 finished8x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end8x1x1
-	CMPQ 208(DI), $0x00000421
+	CMPQ 216(DI), $0x00000421
 	JE   row8x1x2
-	CMPQ 208(DI), $0x00000461
+	CMPQ 216(DI), $0x00000461
 	JE   row8x1x4
-	CMPQ 208(DI), $0x00000400
+	CMPQ 216(DI), $0x00000400
 	JE   row8x0x1
-	CMPQ 208(DI), $0x00000401
+	CMPQ 216(DI), $0x00000401
 	JE   row8x1x1
 
 end8x1x1:
@@ -31013,7 +31856,7 @@ end8x1x1:
 	RET
 
 finish16:
-	MOVQ 184(DI), AX
+	MOVQ 192(DI), AX
 	MOVQ R12, CX
 	SHLQ $0x00, CX
 
@@ -31031,7 +31874,7 @@ fold16x1x1:
 	VMOVUPS (AX), Z16
 	VMOVUPS transposed<>+0(SB), Z30
 	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
+	MOVQ    184(DI), R15
 	CMPQ    R12, $0x40
 	JNE     apart16x1x1
 	VMOVUPS Z16, K2, (R15)
@@ -31042,20 +31885,20 @@ apart16x1x1:
 
 put16x1x1:
 	ADDQ CX, R15
-	MOVQ R15, 176(DI)
+	MOVQ R15, 184(DI)
 	ADDQ $0x00000040, AX
 	JMP  fold16x1x1
 
 finished16x1x1:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
+	MOVQ 192(DI), R13
+	MOVQ 176(DI), R15
 	CMPQ DX, 16(DI)
 	JAE  end16x1x1
-	CMPQ 208(DI), $0x00000821
+	CMPQ 216(DI), $0x00000821
 	JE   row16x1x2
-	CMPQ 208(DI), $0x00000861
+	CMPQ 216(DI), $0x00000861
 	JE   row16x1x4
-	CMPQ 208(DI), $0x00000800
+	CMPQ 216(DI), $0x00000800
 	JE   row16x0x1
 
 end16x1x1:
@@ -31072,8 +31915,8 @@ TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	MOVQ         80(DI), R11
 	MOVQ         88(DI), R12
 	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         112(DI), R14
+	MOVQ         120(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -31092,9 +31935,9 @@ TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	VMOVDQU32    512(R13), Z24
 	VMOVDQU32    576(R13), Z25
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R9
-	MOVQ         152(DI), R15
-	MOVQ         144(DI), AX
+	MOVQ         176(DI), R9
+	MOVQ         160(DI), R15
+	MOVQ         152(DI), AX
 	KMOVW        AX, K2
 	MOVQ         SI, AX
 	MOVQ         56(DI), R9
@@ -31117,7 +31960,7 @@ TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	RET
 
 row1:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 
@@ -31193,7 +32036,7 @@ native1:
 	JMP       added1
 
 row2:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -31320,7 +32163,7 @@ native2:
 	JMP       added2
 
 row3:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -31498,7 +32341,7 @@ native3:
 	JMP       added3
 
 row4:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -31727,7 +32570,7 @@ native4:
 	JMP       added4
 
 row5:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -32007,7 +32850,7 @@ native5:
 	JMP       added5
 
 row6:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -32344,7 +33187,7 @@ native6:
 	JMP       added6
 
 row7:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -32738,7 +33581,7 @@ native7:
 	JMP       added7
 
 row8:
-	MOVQ    168(DI), R9
+	MOVQ    176(DI), R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2

@@ -29,11 +29,6 @@ func attendSum512(a *byte)
 //go:noescape
 func attendSum512b16(a *byte)
 
-// attendSumWhole512b16 sums the rows of an attendRowArgs.
-//
-//go:noescape
-func attendSumWhole512b16(a *byte)
-
 // attendGrad512 computes an attendGradArgs.
 //
 //go:noescape

@@ -360,7 +360,11 @@ func (t folded) backBody() {
 	toGroup()
 
 	Label(t.label("entry"))
-	nextEntry(0, t.label("ask"))
+	TESTQ(ahead, ahead)
+	JZ(LabelRef(t.label("ask")))
+	askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0)
+	Label(t.label("ask"))
+	entryRow()
 	if t.manyLines() {
 		TESTQ(ahead, ahead)
 		CMOVQEQ(at, tmp)

@@ -21,9 +21,8 @@ func main() {
 	for _, p := range []together{0, 4, 8} {
 		weights(p)
 	}
-	sumRows(false, false)
-	sumRows(true, false)
-	sumRows(true, true)
+	sumRows(false)
+	sumRows(true)
 	for _, bf16 := range []bool{false, true} {
 		backward(bf16)
 		dotHeads(bf16)

@@ -29,15 +29,17 @@ var (
 	upper     = Z28 // of bfloat16 rows: the mask of odd columns
 	x, y, w   = Z29, Z30, Z31
 	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "vectors", "mask", "mode",
-		"weights", "gap", "patterns", "prefetch", "last",
+		"weights", "gap", "patterns", "loop", "prefetch", "last",
 		"inv", "invStride", "scale", "heads",
 		"z", "zStride", "zbuf", "dots", "parts", "partsEnd", "places",
 		"shape", "headBytes", "lastByte", "shift", "tail", "evens", "odds")
 )
 
-// What mode says about dst: it is bfloat16, and, beside that, the processor can round to it.
+// What mode says about dst: it is bfloat16, its rows are whole lines that go past the caches (of bfloat16 only
+// where the processor rounds), and the processor can round to bfloat16.
 const (
 	modeBF16   = 2
+	modeStream = 4
 	modeNative = 16
 )
 
@@ -84,11 +86,17 @@ func startRow() {
 	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
 }
 
-// nextEntry sets at to the next entry's row, after asking for one some entries ahead.
-func nextEntry(lines int, skip string) {
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(skip))
-	LEAQ(Mem{Base: index, Index: ahead, Scale: 1}, tmp)
+// entryRow sets at to the next entry's row.
+func entryRow() {
+	MOVL(Mem{Base: index}, at.As32())
+	ADDQ(U8(4), index)
+	IMULQ(stride, at)
+	ADDQ(src, at)
+}
+
+// askRow asks for the first lines of an entry's row, and leaves tmp there.
+func askRow(entry Mem, lines int) {
+	LEAQ(entry, tmp)
 	CMPQ(tmp, last)
 	CMOVQHI(last, tmp)
 	MOVL(Mem{Base: tmp}, tmp.As32())
@@ -97,11 +105,6 @@ func nextEntry(lines int, skip string) {
 	for line := range lines {
 		PREFETCHT0(Mem{Base: tmp, Disp: 64 * line})
 	}
-	Label(skip)
-	MOVL(Mem{Base: index}, at.As32())
-	ADDQ(U8(4), index)
-	IMULQ(stride, at)
-	ADDQ(src, at)
 }
 
 // columnWeights spreads the next entry's coefficients over the columns of vector v.
@@ -117,13 +120,7 @@ func columnWeights(v int, from Mem, regs []VecPhysical, to VecPhysical) {
 // storeRow writes the n vectors, or blocks, of the row in sums to dst.
 func storeRow(n int, bf16 bool, name func(string) string) {
 	if !bf16 {
-		for v := range n {
-			if v == n-1 {
-				VMOVUPS(sums[v], K1, Mem{Base: dst, Disp: 64 * v})
-			} else {
-				VMOVUPS(sums[v], Mem{Base: dst, Disp: 64 * v})
-			}
-		}
+		storeLines(n, name, func(v int) VecPhysical { return sums[v] }, func(v VecPhysical, to Mem) { VMOVUPS(v, K1, to) })
 		return
 	}
 	put := func(v int) {
@@ -144,8 +141,8 @@ func storeRow(n int, bf16 bool, name func(string) string) {
 	Label(name("native"))
 	for v := range n {
 		lanes.JoinNative(sums[2*v], sums[2*v+1], x)
-		put(v)
 	}
+	storeLines(n, name, func(v int) VecPhysical { return sums[2*v] }, func(v VecPhysical, to Mem) { VMOVDQU16(v, K1, to) })
 	JMP(LabelRef(name("written")))
 	Label(name("widened"))
 	KSHIFTRD(U8(16), K1, K2)
@@ -163,25 +160,38 @@ func storeRow(n int, bf16 bool, name func(string) string) {
 	Label(name("written"))
 }
 
+// storeLines writes n vectors to dst, past the caches if mode says so; last writes what is in the row of its last.
+func storeLines(n int, name func(string) string, vector func(v int) VecPhysical, last func(v VecPhysical, to Mem)) {
+	TESTQ(U32(modeStream), rowFields.mem("mode"))
+	JNZ(LabelRef(name("stream")))
+	for v := range n - 1 {
+		VMOVUPS(vector(v), Mem{Base: dst, Disp: 64 * v})
+	}
+	last(vector(n-1), Mem{Base: dst, Disp: 64 * (n - 1)})
+	JMP(LabelRef(name("stored")))
+	Label(name("stream"))
+	for v := range n {
+		VMOVNTPS(vector(v), Mem{Base: dst, Disp: 64 * v})
+	}
+	Label(name("stored"))
+}
+
 func nextRow(again string) {
 	ADDQ(rowFields.mem("dstStride"), dst)
 	INCQ(row)
 	CMPQ(row, rowFields.mem("rows"))
 	JB(LabelRef(again))
+	SFENCE() // for rows that went past the caches
 	VZEROUPPER()
 	RET()
 }
 
 // sumRows is the forward pass's sum: dst = scale · inv · sum over entries of
 // weight · source row, where weight and inv are those of the column's head.
-// Blocks of bfloat16 that are whole heads' have one weight for even and odd columns.
-func sumRows(bf16, whole bool) {
+func sumRows(bf16 bool) {
 	name, most := "attendSum512", 16
 	if bf16 {
 		name, most = "attendSum512b16", 8
-	}
-	if whole {
-		name = "attendSumWhole512b16"
 	}
 	regs := []VecPhysical{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27}
 	TEXT(name, NOSPLIT, "func(a *byte)")
@@ -190,11 +200,11 @@ func sumRows(bf16, whole bool) {
 	beginRows(regs)
 	choose(most)
 	for n := 1; n <= most; n++ {
-		sumBody(n, bf16, whole, regs)
+		sumBody(n, bf16, regs)
 	}
 }
 
-func sumBody(n int, bf16, whole bool, regs []VecPhysical) {
+func sumBody(n int, bf16 bool, regs []VecPhysical) {
 	f := rowFields
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
 	vectors := n
@@ -206,32 +216,14 @@ func sumBody(n int, bf16, whole bool, regs []VecPhysical) {
 	for v := range vectors {
 		VPXORD(sums[v], sums[v], sums[v])
 	}
-	Label(name("next"))
-	CMPQ(index, end)
-	JAE(LabelRef(name("done")))
-	nextEntry(n, name("ask"))
-	from := Mem{Base: weight}
-	for v := range n {
-		line := Mem{Base: at, Disp: 64 * v}
-		if bf16 {
-			lanes.SplitBF16By(upper, line, x, y, v == n-1, K1)
-			columnWeights(2*v, from, regs, w)
-			VFMADD231PS(x, w, sums[2*v])
-			if !whole {
-				columnWeights(2*v+1, from, regs, w)
-			}
-			VFMADD231PS(y, w, sums[2*v+1])
-			continue
-		}
-		columnWeights(v, from, regs, w)
-		if v == n-1 {
-			VFMADD231PS(line, w, K1, sums[v])
-		} else {
-			VFMADD231PS(line, w, sums[v])
-		}
+	loops := sumLoops(n, bf16)
+	for _, l := range loops[1:] {
+		CMPQ(f.mem("loop"), U8(l.number()))
+		JE(LabelRef(l.label()))
 	}
-	ADDQ(gap, weight)
-	JMP(LabelRef(name("next")))
+	for _, l := range loops {
+		l.body(regs, name("done"))
+	}
 
 	Label(name("done"))
 	f.loadRow("inv", row, tmp)
@@ -250,4 +242,106 @@ func sumBody(n int, bf16, whole bool, regs []VecPhysical) {
 	}
 	storeRow(n, bf16, name)
 	nextRow(name("row"))
+}
+
+// sumLoop is the loop over a row's entries, of n vectors or blocks. Where these are whole heads', as many each, a coefficient is repeated
+// once a head; heads is 0 where it is looked up for each column. What few instructions there are between two lines decides
+// how many lines are under way: with look-ups rows of sixteen lines take 1.1 to 1.25 times as long.
+type sumLoop struct {
+	n, heads  int
+	bf16, ask bool // ask: bfloat16 rows are asked for; float32 has one loop for both
+}
+
+// sumLoops lists the loops of n vectors or blocks.
+func sumLoops(n int, bf16 bool) (list []sumLoop) {
+	for heads := 0; heads <= n; heads = max(1, 2*heads) {
+		if heads > 0 && n%heads != 0 {
+			break
+		}
+		list = append(list, sumLoop{n, heads, bf16, false})
+		if bf16 {
+			list = append(list, sumLoop{n, heads, bf16, true})
+		}
+	}
+	return list
+}
+
+func (l sumLoop) number() int {
+	if l.ask {
+		return 2*l.heads + 1
+	}
+	return 2 * l.heads
+}
+
+func (l sumLoop) label() string { return fmt.Sprintf("loop%dx%d", l.n, l.number()) }
+
+func (l sumLoop) body(regs []VecPhysical, done string) {
+	Label(l.label())
+	CMPQ(index, end)
+	JAE(LabelRef(done))
+	if l.bf16 {
+		entryRow()
+		l.askBlocks()
+	} else {
+		l.askLine()
+		entryRow()
+	}
+	for v := range l.n {
+		if l.ask {
+			PREFETCHT0(Mem{Base: tmp, Disp: 64 * v})
+		}
+		if l.heads > 0 && v%(l.n/l.heads) == 0 {
+			VBROADCASTSS(Mem{Base: weight, Disp: 4 * (v / (l.n / l.heads))}, w)
+		}
+		l.add(v, regs)
+	}
+	ADDQ(gap, weight)
+	JMP(LabelRef(l.label()))
+}
+
+// add adds vector or block v of the row at at.
+func (l sumLoop) add(v int, regs []VecPhysical) {
+	line, from, tail := Mem{Base: at, Disp: 64 * v}, Mem{Base: weight}, v == l.n-1
+	spread := func(v int) {
+		if l.heads == 0 {
+			columnWeights(v, from, regs, w)
+		}
+	}
+	if l.bf16 {
+		lanes.SplitBF16By(upper, line, x, y, tail, K1)
+		spread(2 * v)
+		VFMADD231PS(x, w, sums[2*v])
+		spread(2*v + 1)
+		VFMADD231PS(y, w, sums[2*v+1])
+		return
+	}
+	spread(v)
+	if tail {
+		VFMADD231PS(line, w, K1, sums[v])
+	} else {
+		VFMADD231PS(line, w, sums[v])
+	}
+}
+
+// askLine asks for the first line of a row some entries ahead, from where the processor itself goes on. With all of them, sixteen,
+// fewer are under way at a time.
+func (l sumLoop) askLine() {
+	skip := l.label() + "near"
+	TESTQ(ahead, ahead)
+	JZ(LabelRef(skip))
+	askRow(Mem{Base: index, Index: ahead, Scale: 1}, 1)
+	Label(skip)
+}
+
+// askBlocks asks as sums over neighbours do (asm/sparse, prefetch16): for two lines of a row far ahead, and sets tmp to the
+// one whose lines are asked for between those that are summed.
+func (l sumLoop) askBlocks() {
+	switch {
+	case !l.ask:
+	case l.n <= 2:
+		askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0)
+	default:
+		askRow(Mem{Base: index, Index: ahead, Scale: 2}, 2)
+		askRow(Mem{Base: index, Disp: 12}, 0)
+	}
 }
