@@ -29,7 +29,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	defer c.Free(room)
 	c.forRows(logits.Rows, size, func(lo, hi, k, thread int) {
 		mine := within(list, lo, hi)
-		checkLabels(labels.v, mine, logits.Cols)
+		c.checkLabels(labels.v, mine, logits.Cols)
 		s := c.softmaxPart(room.row(thread), size, dlogits, logits)
 		s.Rows, s.Scale, s.Labels = len(mine), float32(scale), &labels.v[0]
 		if len(mine) > 0 {
@@ -40,7 +40,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 			c.zeroOthers(dlogits, mine, lo, hi)
 		}
 		buf := room.row(thread)
-		losses[k], hits[k] = logSum(buf[:len(mine)])+sum64(buf[size:size+len(mine)]), s.Correct
+		losses[k], hits[k] = simd.LogSum(c.level, buf[:len(mine)], buf[size:size+len(mine)]), s.Correct
 	})
 	for k := range losses {
 		loss, correct = loss+losses[k], correct+hits[k]
@@ -100,18 +100,23 @@ func (c *CPU) ascending(op string, rows Index, n int) []uint32 {
 
 func (c *CPU) strictlyAscending(list []uint32) bool {
 	var not atomic.Bool
-	c.forRows(max(0, len(list)-1), 64<<10, func(lo, hi, _, _ int) {
-		for i := lo; i < hi; i++ {
-			if list[i] >= list[i+1] {
-				not.Store(true)
-				return
-			}
+	c.forRows(len(list), 64<<10, func(lo, hi, _, _ int) {
+		if !simd.Ascending(c.level, list[lo:min(hi+1, len(list))]) {
+			not.Store(true)
 		}
 	})
 	return !not.Load()
 }
 
-func checkLabels(labels, list []uint32, classes int) {
+// checkLabels panics if a listed row has no class for a label. Where many rows are listed all labels between are looked
+// at first: those of others may be anything, but mostly are classes too.
+func (c *CPU) checkLabels(labels, list []uint32, classes int) {
+	if n := len(list); n > 0 {
+		between := labels[list[0] : list[n-1]+1]
+		if len(between) <= 4*n && simd.Below(c.level, between, uint32(classes)) {
+			return
+		}
+	}
 	for _, r := range list {
 		if int(labels[r]) >= classes {
 			panic(fmt.Sprintf("tensor: CrossEntropy: label %d of row %d, with %d classes", labels[r], r, classes))
@@ -136,11 +141,12 @@ func (c *CPU) zeroOthers(m Matrix, list []uint32, lo, hi int) {
 		all := m.bytes()
 		zero = func(lo, hi int) { clear(all[lo*width : hi*width]) }
 	}
-	for _, r := range list {
-		if lo < int(r) {
-			zero(lo, int(r))
+	for len(list) > 0 {
+		if first := int(list[0]); lo < first {
+			zero(lo, first)
 		}
-		lo = int(r) + 1
+		n := runLength(list)
+		lo, list = int(list[0])+n, list[n:]
 	}
 	if lo < hi {
 		zero(lo, hi)
@@ -150,36 +156,6 @@ func (c *CPU) zeroOthers(m Matrix, list []uint32, lo, hi int) {
 
 // shortRow is how many bytes a row has at least that is zeroed past the caches.
 const shortRow = 256
-
-// logSum is the sum of the logarithms of x, each at least 1: the logarithm of
-// products, taken before they could overflow. There are four products, for a
-// multiplication waits for the one before.
-func logSum(x []float32) float64 {
-	sum, a, b, c, d := 0.0, 1.0, 1.0, 1.0, 1.0
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = a*float64(x[0]), b*float64(x[1]), c*float64(x[2]), d*float64(x[3])
-		if a > 1e200 || b > 1e200 || c > 1e200 || d > 1e200 {
-			sum += math.Log(a) + math.Log(b) + math.Log(c) + math.Log(d)
-			a, b, c, d = 1, 1, 1, 1
-		}
-	}
-	for _, v := range x {
-		a *= float64(v)
-	}
-	return sum + math.Log(a) + math.Log(b) + math.Log(c) + math.Log(d)
-}
-
-// sum64 is the sum of x, in four for the same reason.
-func sum64(x []float32) float64 {
-	a, b, c, d := 0.0, 0.0, 0.0, 0.0
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
-	}
-	for _, v := range x {
-		a += float64(v)
-	}
-	return a + b + c + d
-}
 
 // BCE is the loss of multi-label classification. rows must be distinct; none at
 // all means every row.
@@ -221,8 +197,11 @@ func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of
 
 // runLength is how many rows at the start of an ascending list follow each other.
 func runLength(list []uint32) int {
+	if n := len(list); int(list[n-1]-list[0]) == n-1 {
+		return n
+	}
 	n := 1
-	for n < len(list) && list[n] == list[n-1]+1 {
+	for list[n] == list[n-1]+1 { // not to the end
 		n++
 	}
 	return n

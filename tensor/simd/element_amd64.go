@@ -78,6 +78,15 @@ func sgdAVX2(a *SGD)
 func keptAVX512(a *Kept)
 
 //go:noescape
+func ascendingFast(list *uint32, n int) bool
+
+//go:noescape
+func belowFast(list *uint32, n int, end uint32) bool
+
+//go:noescape
+func logSumFast(a *logSums, sum, gap *float32, n int)
+
+//go:noescape
 func clearLinesAVX512(p *byte, lines int)
 
 // Settle makes what ClearPast wrote appear to other cores before whatever is written next.

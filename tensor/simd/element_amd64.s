@@ -9458,22 +9458,62 @@ sixteen680:
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
 	JZ           skip681
+	MOVQ         CX, DI
+	MOVQ         CX, R8
+	MOVQ         16(SP), R9
+	LEAQ         -1(CX)(R9*1), R9
+	MOVQ         64(AX), R10
+	TESTQ        R10, R10
+	JZ           skip684
+	MOVL         (R10)(R8*4), R8
+
+skip684:
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JZ    skip685
+	MOVL  (R10)(R9*4), R9
+
+skip685:
+	SUBQ  R8, R9
+	INCQ  R9
+	CMPQ  R9, 16(SP)
+	JNE   apart682
+	CMPQ  16(SP), $0x10
+	JNE   apart682
+	MOVQ  64(AX), R8
+	TESTQ R8, R8
+	JZ    skip686
+	MOVL  (R8)(DI*4), DI
+
+skip686:
+	VMOVDQU32 (SI)(DI*4), Z1
+	JMP       labels683
+
+apart682:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	VPBROADCASTD 48(AX), Z5
 	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
 	VPMINUD      Z5, Z4, Z4
-	MOVQ         64(AX), DI
-	TESTQ        DI, DI
-	JZ           skip682
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
+	JZ           skip687
 	VBROADCASTSS element00000000<>+0(SB), Z5
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K1
-	VPGATHERDD   (DI)(Z4*4), K1, Z5
+	LEAQ         16(DI), R9
+	CMPQ         R9, 48(AX)
+	JLE          whole688
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
+	JMP          have689
 
-skip682:
+whole688:
+	VMOVDQU32 (R8)(DI*4), Z4
+
+have689:
+skip687:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9481,16 +9521,17 @@ skip682:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
+labels683:
 skip681:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip686
+	JZ           skip693
 	MOVL         (R8)(SI*4), SI
 
-skip686:
+skip693:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  CX, R8
@@ -9498,37 +9539,37 @@ skip686:
 	LEAQ  -1(CX)(R9*1), R9
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip687
+	JZ    skip694
 	MOVL  (R10)(R8*4), R8
 
-skip687:
+skip694:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip688
+	JZ    skip695
 	MOVL  (R10)(R9*4), R9
 
-skip688:
+skip695:
 	SUBQ R8, R9
 	INCQ R9
 	CMPQ R9, 16(SP)
-	JNE  apart684
+	JNE  apart691
 	MOVQ 48(AX), R8
 	MOVQ DX, R9
 	ADDQ R9, R9
 	CMPB 16(AX), $0x00
-	JNE  half689
+	JNE  half696
 	ADDQ R9, R9
-	JMP  both690
+	JMP  both697
 
-half689:
-both690:
+half696:
+both697:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip691
+	JZ    skip698
 	MOVL  (R10)(R8*4), R8
 
-skip691:
+skip698:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -9540,36 +9581,44 @@ skip691:
 	LEAQ  (R9)(DI*2), R9
 	LEAQ  (R9)(DI*1), R9
 	CMPQ  R9, R8
-	JLE   have683
+	JLE   have690
 
-apart684:
+apart691:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half693
+	JNE  half700
 	ADDQ SI, SI
-	JMP  both694
+	JMP  both701
 
-half693:
-both694:
+half700:
+both701:
 	CMPQ         SI, $0x40
-	JLE          few692
+	JLE          few699
 	LEAQ         32(CX), SI
 	VPBROADCASTD SI, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), SI
-	TESTQ        SI, SI
-	JZ           skip695
+	MOVQ         64(AX), DI
+	TESTQ        DI, DI
+	JZ           skip702
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VPGATHERDD   (SI)(Z5*4), K1, Z6
+	LEAQ         16(SI), R8
+	CMPQ         R8, 48(AX)
+	JLE          whole703
+	MOVL         $0x0000ffff, SI
+	KMOVW        SI, K1
+	VPGATHERDD   (DI)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
+	JMP          have704
 
-skip695:
+whole703:
+	VMOVDQU32 (DI)(SI*4), Z5
+
+have704:
+skip702:
 	VPBROADCASTQ  8(AX), Z6
 	VPBROADCASTQ  (AX), Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9584,33 +9633,41 @@ skip695:
 	VMOVDQU64     Z5, 7080(SP)
 	XORQ          SI, SI
 
-ask696:
+ask705:
 	MOVQ         7016(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask696
+	JLT          ask705
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip697
+	JZ           skip706
 	LEAQ         (CX), SI
 	VPBROADCASTD SI, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), SI
-	TESTQ        SI, SI
-	JZ           skip698
+	MOVQ         64(AX), DI
+	TESTQ        DI, DI
+	JZ           skip707
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VPGATHERDD   (SI)(Z5*4), K1, Z6
+	LEAQ         16(SI), R8
+	CMPQ         R8, 48(AX)
+	JLE          whole708
+	MOVL         $0x0000ffff, SI
+	KMOVW        SI, K1
+	VPGATHERDD   (DI)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
+	JMP          have709
 
-skip698:
+whole708:
+	VMOVDQU32 (DI)(SI*4), Z5
+
+have709:
+skip707:
 	VPBROADCASTQ  32(AX), Z6
 	VPBROADCASTQ  24(AX), Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9625,33 +9682,41 @@ skip698:
 	VMOVDQU64     Z5, 7208(SP)
 	XORQ          SI, SI
 
-ask699:
+ask710:
 	MOVQ       7144(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask699
+	JLT        ask710
 
-skip697:
-few692:
+skip706:
+few699:
 	LEAQ         (CX), SI
 	VPBROADCASTD SI, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), SI
-	TESTQ        SI, SI
-	JZ           skip700
+	MOVQ         64(AX), DI
+	TESTQ        DI, DI
+	JZ           skip711
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VPGATHERDD   (SI)(Z5*4), K1, Z6
+	LEAQ         16(SI), R8
+	CMPQ         R8, 48(AX)
+	JLE          whole712
+	MOVL         $0x0000ffff, SI
+	KMOVW        SI, K1
+	VPGATHERDD   (DI)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
+	JMP          have713
 
-skip700:
+whole712:
+	VMOVDQU32 (DI)(SI*4), Z5
+
+have713:
+skip711:
 	VPBROADCASTQ  8(AX), Z6
 	VPBROADCASTQ  (AX), Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9668,19 +9733,19 @@ skip700:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half701
+	JNE           half714
 	ADDQ          R8, R8
-	JMP           both702
+	JMP           both715
 
-half701:
-both702:
+half714:
+both715:
 	XORQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half703
+	JNE  half716
 
-piece705:
+piece718:
 	CMPQ            R8, $0x10
-	JLT             short706
+	JLT             short719
 	MOVQ            7272(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z5
 	MOVQ            7280(SP), R9
@@ -9728,11 +9793,11 @@ piece705:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R8
-	JMP             piece705
+	JMP             piece718
 
-short706:
+short719:
 	TESTQ        R8, R8
-	JZ           pieces707
+	JZ           pieces720
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -9802,13 +9867,13 @@ short706:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces707:
-	JMP both704
+pieces720:
+	JMP both717
 
-half703:
-piece708:
+half716:
+piece721:
 	CMPQ            R8, $0x10
-	JLT             short709
+	JLT             short722
 	MOVQ            7272(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z5
 	MOVQ            7280(SP), R9
@@ -9868,11 +9933,11 @@ piece708:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R8
-	JMP             piece708
+	JMP             piece721
 
-short709:
+short722:
 	TESTQ        R8, R8
-	JZ           pieces710
+	JZ           pieces723
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -9954,11 +10019,11 @@ short709:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces710:
-both704:
-	JMP read685
+pieces723:
+both717:
+	JMP read692
 
-have683:
+have690:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -9967,16 +10032,16 @@ have683:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half711
+	JNE  half724
 	ADDQ R13, R13
-	JMP  both712
+	JMP  both725
 
-half711:
-both712:
+half724:
+both725:
 	CMPB 16(AX), $0x00
-	JNE  half713
+	JNE  half726
 
-piece715:
+piece728:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10011,11 +10076,11 @@ piece715:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece715
-	JMP             both714
+	JG              piece728
+	JMP             both727
 
-half713:
-piece716:
+half726:
+piece729:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10062,10 +10127,10 @@ piece716:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece716
+	JG              piece729
 
-both714:
-read685:
+both727:
+read692:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10084,14 +10149,14 @@ read685:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four717:
+four730:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four717
+	JLT          four730
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10110,10 +10175,10 @@ four717:
 	CMOVQGT      R8, R10
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip718
+	JZ           skip731
 	MOVL         (R8)(R10*4), R10
 
-skip718:
+skip731:
 	IMULQ   8(AX), R10
 	ADDQ    (AX), R10
 	MOVQ    48(AX), R11
@@ -10125,86 +10190,86 @@ skip718:
 	CMOVQGT R8, R11
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip719
+	JZ      skip732
 	MOVL    (R8)(R11*4), R11
 
-skip719:
+skip732:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip721
+	JZ    skip734
 	MOVL  (R8)(SI*4), SI
 
-skip721:
+skip734:
 	IMULQ 32(AX), SI
 	ADDQ  24(AX), SI
 	CMPB  41(AX), $0x00
-	JEQ   near720
+	JEQ   near733
 	MOVQ  BX, SI
 
-near720:
+near733:
 	XORQ  R9, R9
 	LEAQ  -16(CX), R8
 	CMPQ  24(AX), $0x00
-	JEQ   none722
+	JEQ   none735
 	TESTQ R8, R8
-	JS    none722
+	JS    none735
 	MOVQ  DX, R12
 	ADDQ  R12, R12
 	CMPB  40(AX), $0x00
-	JNE   half723
+	JNE   half736
 	ADDQ  R12, R12
-	JMP   both724
+	JMP   both737
 
-half723:
-both724:
+half736:
+both737:
 	MOVQ  R8, R13
 	MOVQ  24(SP), R14
 	LEAQ  -1(R8)(R14*1), R14
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip725
+	JZ    skip738
 	MOVL  (R15)(R13*4), R13
 
-skip725:
+skip738:
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip726
+	JZ    skip739
 	MOVL  (R15)(R14*4), R14
 
-skip726:
+skip739:
 	SUBQ  R13, R14
 	INCQ  R14
 	CMPQ  R14, 24(SP)
-	JNE   none722
+	JNE   none735
 	CMPQ  R12, 32(AX)
-	JNE   none722
+	JNE   none735
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip727
+	JZ    skip740
 	MOVL  (R9)(R8*4), R8
 
-skip727:
+skip740:
 	IMULQ 32(AX), R8
 	ADDQ  24(AX), R8
 	MOVQ  R12, R9
 	IMULQ 24(SP), R9
 
-none722:
+none735:
 	CMPB 16(AX), $0x00
-	JNE  half728
+	JNE  half741
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four730:
+four743:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled731
+	JEQ           unlabelled744
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10225,7 +10290,7 @@ four730:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled731:
+unlabelled744:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
@@ -10238,7 +10303,7 @@ unlabelled731:
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 	CMPQ       R9, $0x00000100
-	JLT        none732
+	JLT        none745
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z13
 	VMOVDQU64  64(DI), Z14
@@ -10247,23 +10312,23 @@ unlabelled731:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near733
+	JNZ        near746
 	CMPB       41(AX), $0x00
-	JEQ        near733
+	JEQ        near746
 	VMOVNTDQ   Z13, -256(R8)
 	VMOVNTDQ   Z14, -192(R8)
 	VMOVNTDQ   Z15, -128(R8)
 	VMOVNTDQ   Z16, -64(R8)
-	JMP        moved734
+	JMP        moved747
 
-near733:
+near746:
 	VMOVDQU64 Z13, -256(R8)
 	VMOVDQU64 Z14, -192(R8)
 	VMOVDQU64 Z15, -128(R8)
 	VMOVDQU64 Z16, -64(R8)
 
-moved734:
-none732:
+moved747:
+none745:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10348,21 +10413,21 @@ none732:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four730
-	JMP          both729
+	JLT          four743
+	JMP          both742
 
-half728:
+half741:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four735:
+four748:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled736
+	JEQ           unlabelled749
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10383,7 +10448,7 @@ four735:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled736:
+unlabelled749:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 	PREFETCHT0 (R11)
@@ -10392,26 +10457,26 @@ unlabelled736:
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 	CMPQ       R9, $0x00000080
-	JLT        none737
+	JLT        none750
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z13
 	VMOVDQU64  64(DI), Z14
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near738
+	JNZ        near751
 	CMPB       41(AX), $0x00
-	JEQ        near738
+	JEQ        near751
 	VMOVNTDQ   Z13, -128(R8)
 	VMOVNTDQ   Z14, -64(R8)
-	JMP        moved739
+	JMP        moved752
 
-near738:
+near751:
 	VMOVDQU64 Z13, -128(R8)
 	VMOVDQU64 Z14, -64(R8)
 
-moved739:
-none737:
+moved752:
+none750:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10468,30 +10533,30 @@ none737:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four735
+	JLT          four748
 
-both729:
-line740:
+both742:
+line753:
 	CMPQ      R9, $0x40
-	JLT       last741
+	JLT       last754
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z9
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near742
+	JNZ       near755
 	CMPB      41(AX), $0x00
-	JEQ       near742
+	JEQ       near755
 	VMOVNTDQ  Z9, -64(R8)
-	JMP       moved743
+	JMP       moved756
 
-near742:
+near755:
 	VMOVDQU64 Z9, -64(R8)
 
-moved743:
-	JMP line740
+moved756:
+	JMP line753
 
-last741:
+last754:
 	VMOVDQU64 (DI), Z9
 	MOVQ      R9, SI
 	SHRQ      $0x01, SI
@@ -10510,7 +10575,7 @@ last741:
 	VMOVUPS   Z5, K1, (SI)(CX*4)
 	MOVQ      72(AX), SI
 	TESTQ     SI, SI
-	JZ        skip744
+	JZ        skip757
 	VSUBPS    Z3, Z4, Z3
 	MOVQ      16(SP), SI
 	MOVQ      $0x0000ffff, DI
@@ -10527,21 +10592,26 @@ last741:
 	POPCNTQ   SI, SI
 	ADDQ      SI, 112(AX)
 
-skip744:
+skip757:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip745
+	JZ           skip758
 	VBROADCASTSS 104(AX), Z2
-	VDIVPS       Z5, Z2, Z2
+	VBROADCASTSS element3f800000<>+0(SB), Z3
+	VRCP14PS     Z5, Z4
+	VMOVAPS      Z3, Z3
+	VFNMADD231PS Z5, Z4, Z3
+	VFMADD231PS  Z3, Z4, Z4
+	VMULPS       Z4, Z2, Z2
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half746
+	JNE          half759
 	ADDQ         SI, SI
-	JMP          both747
+	JMP          both760
 
-half746:
-both747:
+half759:
+both760:
 	LEAQ  15(SI), DI
 	ANDQ  $-16, DI
 	LEAQ  3584(BX), R8
@@ -10558,29 +10628,29 @@ both747:
 	LEAQ  -1(CX)(R14*1), R14
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip749
+	JZ    skip762
 	MOVL  (R15)(R13*4), R13
 
-skip749:
+skip762:
 	MOVQ  64(AX), R15
 	TESTQ R15, R15
-	JZ    skip750
+	JZ    skip763
 	MOVL  (R15)(R14*4), R14
 
-skip750:
+skip763:
 	SUBQ      R13, R14
 	INCQ      R14
 	CMPQ      R14, 16(SP)
-	JNE       apart748
+	JNE       apart761
 	CMPQ      SI, 32(AX)
-	JNE       apart748
+	JNE       apart761
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half752
+	JNE       half765
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece754:
+piece767:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10632,14 +10702,14 @@ piece754:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece754
-	JMP           both753
+	JNE           piece767
+	JMP           both766
 
-half752:
+half765:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece755:
+piece768:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10683,7 +10753,7 @@ piece755:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours756
+	JEQ           ours769
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -10700,9 +10770,9 @@ piece755:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both757
+	JMP  both770
 
-ours756:
+ours769:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -10753,7 +10823,7 @@ ours756:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both757:
+both770:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -10783,31 +10853,39 @@ both757:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece755
+	JNE           piece768
 
-both753:
-	JMP written751
+both766:
+	JMP written764
 
-apart748:
+apart761:
 	VMOVDQU16    elementPaired<>+0(SB), Z3
 	CMPB         40(AX), $0x00
-	JNE          half758
+	JNE          half771
 	LEAQ         (CX), SI
 	VPBROADCASTD SI, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
 	VPBROADCASTD 48(AX), Z4
 	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
 	VPMINUD      Z4, Z3, Z3
-	MOVQ         64(AX), SI
-	TESTQ        SI, SI
-	JZ           skip760
+	MOVQ         64(AX), DI
+	TESTQ        DI, DI
+	JZ           skip773
 	VBROADCASTSS element00000000<>+0(SB), Z4
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VPGATHERDD   (SI)(Z3*4), K1, Z4
+	LEAQ         16(SI), R8
+	CMPQ         R8, 48(AX)
+	JLE          whole774
+	MOVL         $0x0000ffff, SI
+	KMOVW        SI, K1
+	VPGATHERDD   (DI)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
+	JMP          have775
 
-skip760:
+whole774:
+	VMOVDQU32 (DI)(SI*4), Z3
+
+have775:
+skip773:
 	VPBROADCASTQ  32(AX), Z4
 	VPBROADCASTQ  24(AX), Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -10824,15 +10902,15 @@ skip760:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half761
+	JNE           half776
 	ADDQ          R8, R8
-	JMP           both762
+	JMP           both777
 
-half761:
-both762:
+half776:
+both777:
 	XORQ SI, SI
 
-piece763:
+piece778:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -10918,26 +10996,34 @@ piece763:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece763
-	JMP           both759
+	JG            piece778
+	JMP           both772
 
-half758:
+half771:
 	LEAQ         (CX), SI
 	VPBROADCASTD SI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z4, Z4
-	MOVQ         64(AX), SI
-	TESTQ        SI, SI
-	JZ           skip764
+	MOVQ         64(AX), DI
+	TESTQ        DI, DI
+	JZ           skip779
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VPGATHERDD   (SI)(Z4*4), K1, Z6
+	LEAQ         16(SI), R8
+	CMPQ         R8, 48(AX)
+	JLE          whole780
+	MOVL         $0x0000ffff, SI
+	KMOVW        SI, K1
+	VPGATHERDD   (DI)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
+	JMP          have781
 
-skip764:
+whole780:
+	VMOVDQU32 (DI)(SI*4), Z4
+
+have781:
+skip779:
 	VPBROADCASTQ  32(AX), Z6
 	VPBROADCASTQ  24(AX), Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -10954,15 +11040,15 @@ skip764:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half765
+	JNE           half782
 	ADDQ          R8, R8
-	JMP           both766
+	JMP           both783
 
-half765:
-both766:
+half782:
+both783:
 	XORQ SI, SI
 
-piece767:
+piece784:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11001,7 +11087,7 @@ piece767:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours768
+	JEQ           ours785
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11018,9 +11104,9 @@ piece767:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both769
+	JMP  both786
 
-ours768:
+ours785:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11071,7 +11157,7 @@ ours768:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both769:
+both786:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11140,11 +11226,11 @@ both769:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece767
+	JG            piece784
 
-both759:
-written751:
-skip745:
+both772:
+written764:
+skip758:
 	ADDQ  $0x10, CX
 	CMPQ  CX, 48(AX)
 	JLT   sixteen680
@@ -11154,71 +11240,71 @@ skip745:
 	XORQ  SI, SI
 	LEAQ  -16(CX), CX
 	CMPQ  24(AX), $0x00
-	JEQ   none770
+	JEQ   none787
 	TESTQ CX, CX
-	JS    none770
+	JS    none787
 	ADDQ  DX, DX
 	CMPB  40(AX), $0x00
-	JNE   half771
+	JNE   half788
 	ADDQ  DX, DX
-	JMP   both772
+	JMP   both789
 
-half771:
-both772:
+half788:
+both789:
 	MOVQ  CX, DI
 	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip773
+	JZ    skip790
 	MOVL  (R9)(DI*4), DI
 
-skip773:
+skip790:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip774
+	JZ    skip791
 	MOVL  (R9)(R8*4), R8
 
-skip774:
+skip791:
 	SUBQ  DI, R8
 	INCQ  R8
 	CMPQ  R8, 24(SP)
-	JNE   none770
+	JNE   none787
 	CMPQ  DX, 32(AX)
-	JNE   none770
+	JNE   none787
 	MOVQ  64(AX), SI
 	TESTQ SI, SI
-	JZ    skip775
+	JZ    skip792
 	MOVL  (SI)(CX*4), CX
 
-skip775:
+skip792:
 	IMULQ 32(AX), CX
 	ADDQ  24(AX), CX
 	MOVQ  DX, SI
 	IMULQ 24(SP), SI
 
-none770:
-line776:
+none787:
+line793:
 	CMPQ      SI, $0x40
-	JLT       last777
+	JLT       last794
 	SUBQ      $0x40, SI
 	VMOVDQU64 (BX), Z0
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, CX
 	TESTQ     $0x0000003f, CX
-	JNZ       near778
+	JNZ       near795
 	CMPB      41(AX), $0x00
-	JEQ       near778
+	JEQ       near795
 	VMOVNTDQ  Z0, -64(CX)
-	JMP       moved779
+	JMP       moved796
 
-near778:
+near795:
 	VMOVDQU64 Z0, -64(CX)
 
-moved779:
-	JMP line776
+moved796:
+	JMP line793
 
-last777:
+last794:
 	VMOVDQU64 (BX), Z0
 	MOVQ      SI, AX
 	SHRQ      $0x01, AX
@@ -11233,23 +11319,23 @@ longer678:
 	XORQ CX, CX
 	XORQ R9, R9
 
-far780:
+far797:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far780
+	JLT  far797
 
-turn781:
+turn798:
 	CMPQ  BX, 48(AX)
-	JCC   skip782
+	JCC   skip799
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have783
+	JZ    have800
 	MOVL  (CX)(BX*4), SI
 
-have783:
+have800:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11257,25 +11343,25 @@ have783:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even784
+	JZ    even801
 	LEAQ  (CX)(SI*4), CX
 
-even784:
+even801:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next785
+	JGE   next802
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted786
+	JZ    unlisted803
 	MOVL  (R8)(CX*4), SI
 
-unlisted786:
+unlisted803:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next785:
+next802:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -11283,18 +11369,18 @@ next785:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols788
+	JGT          cols805
 
-cols787:
+cols804:
 	CMPB       16(AX), $0x00
-	JNE        half789
+	JNE        half806
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both790
+	JMP        both807
 
-half789:
+half806:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -11302,55 +11388,55 @@ half789:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both790:
+both807:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols787
+	JLE  cols804
 
-cols788:
+cols805:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols792
+	JGT  cols809
 
-cols791:
+cols808:
 	CMPB       16(AX), $0x00
-	JNE        half793
+	JNE        half810
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both794
+	JMP        both811
 
-half793:
+half810:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both794:
+both811:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols791
+	JLE    cols808
 
-cols792:
+cols809:
 	CMPQ       CX, DX
-	JGE        row795
+	JGE        row812
 	CMPB       16(AX), $0x00
-	JNE        half796
+	JNE        half813
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both797
+	JMP        both814
 
-half796:
+half813:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both797:
+both814:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row795:
+row812:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -11363,17 +11449,17 @@ row795:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip782:
+skip799:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip798
+	JCC   skip815
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have799
+	JZ    have816
 	MOVL  (CX)(BX*4), SI
 
-have799:
+have816:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11381,10 +11467,10 @@ have799:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even800
+	JZ    even817
 	LEAQ  (R10)(CX*4), R10
 
-even800:
+even817:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -11392,30 +11478,30 @@ even800:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols802
+	JGT          cols819
 
-cols801:
+cols818:
 	CMPB    16(AX), $0x00
-	JNE     half803
+	JNE     half820
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both804
+	JMP     both821
 
-half803:
+half820:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both804:
+both821:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half805
+	JNE          half822
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11494,9 +11580,9 @@ both804:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both806
+	JMP          both823
 
-half805:
+half822:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11548,33 +11634,33 @@ half805:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both806:
+both823:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols801
+	JLE  cols818
 
-cols802:
+cols819:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols808
+	JGT  cols825
 
-cols807:
+cols824:
 	CMPB    16(AX), $0x00
-	JNE     half809
+	JNE     half826
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both810
+	JMP     both827
 
-half809:
+half826:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both810:
+both827:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half811
+	JNE          half828
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11619,9 +11705,9 @@ both810:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both812
+	JMP          both829
 
-half811:
+half828:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11651,31 +11737,31 @@ half811:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both812:
+both829:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols807
+	JLE  cols824
 
-cols808:
+cols825:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols814
+	JGT  cols831
 
-cols813:
+cols830:
 	CMPB    16(AX), $0x00
-	JNE     half815
+	JNE     half832
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both816
+	JMP     both833
 
-half815:
+half832:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both816:
+both833:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half817
+	JNE          half834
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11703,9 +11789,9 @@ both816:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both818
+	JMP          both835
 
-half817:
+half834:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -11724,28 +11810,28 @@ half817:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both818:
+both835:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols813
+	JLE  cols830
 
-cols814:
+cols831:
 	CMPQ      CX, DX
-	JGE       row819
+	JGE       row836
 	CMPB      16(AX), $0x00
-	JNE       half820
+	JNE       half837
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both821
+	JMP       both838
 
-half820:
+half837:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both821:
+both838:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half822
+	JNE          half839
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -11774,9 +11860,9 @@ both821:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both823
+	JMP          both840
 
-half822:
+half839:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z2
@@ -11796,8 +11882,8 @@ half822:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both823:
-row819:
+both840:
+row836:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -11812,28 +11898,28 @@ row819:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip825
+	JZ            skip842
 	MOVL          (CX)(SI*4), R8
 
-skip825:
+skip842:
 	TESTQ  R8, R8
-	JS     unlabelled824
+	JS     unlabelled841
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled824:
-skip798:
+unlabelled841:
+skip815:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip826
+	JCC   skip843
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have827
+	JZ    have844
 	MOVL  (CX)(BX*4), SI
 
-have827:
+have844:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11841,17 +11927,17 @@ have827:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even828
+	JZ    even845
 	LEAQ  (R10)(CX*4), R10
 
-even828:
+even845:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip829
+	JZ    skip846
 	MOVL  (CX)(SI*4), R8
 
-skip829:
+skip846:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -11859,81 +11945,81 @@ skip829:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled830
+	JS     unlabelled847
 	CMPB   16(AX), $0x00
-	JNE    half831
+	JNE    half848
 	VMOVSS (DI)(R8*4), X4
-	JMP    both832
+	JMP    both849
 
-half831:
+half848:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both832:
+both849:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled830
+	JNE          unlabelled847
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next834:
+next851:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last836
+	JGT     last853
 	CMPB    16(AX), $0x00
-	JNE     half837
+	JNE     half854
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both838
+	JMP     both855
 
-half837:
+half854:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both838:
+both855:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found833
+	JNZ    found850
 	ADDQ   $0x10, CX
-	JMP    next834
+	JMP    next851
 
-last836:
+last853:
 	CMPQ      CX, DX
-	JGE       end835
+	JGE       end852
 	CMPB      16(AX), $0x00
-	JNE       half839
+	JNE       half856
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both840
+	JMP       both857
 
-half839:
+half856:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both840:
+both857:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found833
+	JNZ    found850
 	MOVQ   DX, CX
-	JMP    end835
+	JMP    end852
 
-found833:
+found850:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end835:
+end852:
 	CMPQ CX, R8
-	JNE  unlabelled830
+	JNE  unlabelled847
 	INCQ 112(AX)
 
-unlabelled830:
+unlabelled847:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip841
+	JZ           skip858
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -11942,35 +12028,35 @@ unlabelled830:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols843
+	JGT          cols860
 
-cols842:
+cols859:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half844
+	JNE      half861
 	CMPB     41(AX), $0x00
-	JEQ      near846
+	JEQ      near863
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed847
+	JMP      placed864
 
-near846:
+near863:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed847:
-	JMP both845
+placed864:
+	JMP both862
 
-half844:
+half861:
 	CMPB native+8(FP), $0x00
-	JEQ  ours848
+	JEQ  ours865
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -11979,9 +12065,9 @@ half844:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both849
+	JMP  both866
 
-ours848:
+ours865:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -12010,57 +12096,57 @@ ours848:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both849:
+both866:
 	CMPB     41(AX), $0x00
-	JEQ      near850
+	JEQ      near867
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed851
+	JMP      placed868
 
-near850:
+near867:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed851:
-both845:
+placed868:
+both862:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols842
+	JLE  cols859
 
-cols843:
+cols860:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols853
+	JGT  cols870
 
-cols852:
+cols869:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half854
+	JNE      half871
 	CMPB     41(AX), $0x00
-	JEQ      near856
+	JEQ      near873
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed857
+	JMP      placed874
 
-near856:
+near873:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed857:
-	JMP both855
+placed874:
+	JMP both872
 
-half854:
+half871:
 	CMPB native+8(FP), $0x00
-	JEQ  ours858
+	JEQ  ours875
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both859
+	JMP  both876
 
-ours858:
+ours875:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -12078,52 +12164,52 @@ ours858:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both859:
+both876:
 	CMPB     41(AX), $0x00
-	JEQ      near860
+	JEQ      near877
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed861
+	JMP      placed878
 
-near860:
+near877:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed861:
-both855:
+placed878:
+both872:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols852
+	JLE  cols869
 
-cols853:
+cols870:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols863
+	JGT  cols880
 
-cols862:
+cols879:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half864
+	JNE      half881
 	CMPB     41(AX), $0x00
-	JEQ      near866
+	JEQ      near883
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed867
+	JMP      placed884
 
-near866:
+near883:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed867:
-	JMP both865
+placed884:
+	JMP both882
 
-half864:
+half881:
 	CMPB native+8(FP), $0x00
-	JEQ  ours868
+	JEQ  ours885
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both869
+	JMP  both886
 
-ours868:
+ours885:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -12136,34 +12222,34 @@ ours868:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both869:
+both886:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both865:
+both882:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols862
+	JLE  cols879
 
-cols863:
+cols880:
 	CMPQ    CX, DX
-	JGE     row870
+	JGE     row887
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half871
+	JNE     half888
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both872
+	JMP     both889
 
-half871:
+half888:
 	CMPB native+8(FP), $0x00
-	JEQ  ours873
+	JEQ  ours890
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both874
+	JMP  both891
 
-ours873:
+ours890:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -12176,17 +12262,17 @@ ours873:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both874:
+both891:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both872:
-row870:
-skip841:
-skip826:
+both889:
+row887:
+skip858:
+skip843:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn781
+	JLT  turn798
 
 done677:
 	SFENCE
@@ -12227,15 +12313,15 @@ TEXT ·bceAVX512(SB), $16-9
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows875:
+rows892:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols877
+	JGT  cols894
 
-cols876:
+cols893:
 	CMPB       16(AX), $0x00
-	JNE        half878
+	JNE        half895
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -12244,9 +12330,9 @@ cols876:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both879
+	JMP        both896
 
-half878:
+half895:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -12254,9 +12340,9 @@ half878:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both879:
+both896:
 	CMPB       40(AX), $0x00
-	JNE        half880
+	JNE        half897
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12265,9 +12351,9 @@ both879:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both881
+	JMP        both898
 
-half880:
+half897:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -12275,7 +12361,7 @@ half880:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both881:
+both898:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -12295,7 +12381,7 @@ both881:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half882
+	JNE          half899
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12377,7 +12463,7 @@ both881:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip884
+	JZ           skip901
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12416,27 +12502,27 @@ both881:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half885
+	JNE          half902
 	CMPB         65(AX), $0x00
-	JEQ          near887
+	JEQ          near904
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed888
+	JMP          placed905
 
-near887:
+near904:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed888:
-	JMP both886
+placed905:
+	JMP both903
 
-half885:
+half902:
 	CMPB native+8(FP), $0x00
-	JEQ  ours889
+	JEQ  ours906
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -12445,9 +12531,9 @@ half885:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both890
+	JMP  both907
 
-ours889:
+ours906:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12476,23 +12562,23 @@ ours889:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both890:
+both907:
 	CMPB     65(AX), $0x00
-	JEQ      near891
+	JEQ      near908
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed892
+	JMP      placed909
 
-near891:
+near908:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed892:
-both886:
-skip884:
-	JMP both883
+placed909:
+both903:
+skip901:
+	JMP both900
 
-half882:
+half899:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12546,7 +12632,7 @@ half882:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip893
+	JZ           skip910
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12573,27 +12659,27 @@ half882:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half894
+	JNE          half911
 	CMPB         65(AX), $0x00
-	JEQ          near896
+	JEQ          near913
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed897
+	JMP          placed914
 
-near896:
+near913:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed897:
-	JMP both895
+placed914:
+	JMP both912
 
-half894:
+half911:
 	CMPB native+8(FP), $0x00
-	JEQ  ours898
+	JEQ  ours915
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -12602,9 +12688,9 @@ half894:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both899
+	JMP  both916
 
-ours898:
+ours915:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12633,23 +12719,23 @@ ours898:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both899:
+both916:
 	CMPB     65(AX), $0x00
-	JEQ      near900
+	JEQ      near917
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed901
+	JMP      placed918
 
-near900:
+near917:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed901:
-both895:
-skip893:
-both883:
+placed918:
+both912:
+skip910:
+both900:
 	DECQ          R8
-	JNZ           more902
+	JNZ           more919
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -12686,46 +12772,46 @@ both883:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more902:
+more919:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols876
+	JLE  cols893
 
-cols877:
+cols894:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols904
+	JGT  cols921
 
-cols903:
+cols920:
 	CMPB       16(AX), $0x00
-	JNE        half905
+	JNE        half922
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both906
+	JMP        both923
 
-half905:
+half922:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both906:
+both923:
 	CMPB       40(AX), $0x00
-	JNE        half907
+	JNE        half924
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both908
+	JMP        both925
 
-half907:
+half924:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both908:
+both925:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -12737,7 +12823,7 @@ both908:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half909
+	JNE          half926
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -12785,7 +12871,7 @@ both908:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip911
+	JZ           skip928
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -12806,30 +12892,30 @@ both908:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half912
+	JNE          half929
 	CMPB         65(AX), $0x00
-	JEQ          near914
+	JEQ          near931
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed915
+	JMP          placed932
 
-near914:
+near931:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed915:
-	JMP both913
+placed932:
+	JMP both930
 
-half912:
+half929:
 	CMPB native+8(FP), $0x00
-	JEQ  ours916
+	JEQ  ours933
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both917
+	JMP  both934
 
-ours916:
+ours933:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12847,21 +12933,21 @@ ours916:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both917:
+both934:
 	CMPB     65(AX), $0x00
-	JEQ      near918
+	JEQ      near935
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed919
+	JMP      placed936
 
-near918:
+near935:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed919:
-both913:
-skip911:
-	JMP both910
+placed936:
+both930:
+skip928:
+	JMP both927
 
-half909:
+half926:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -12893,7 +12979,7 @@ half909:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip920
+	JZ           skip937
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -12908,30 +12994,30 @@ half909:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half921
+	JNE          half938
 	CMPB         65(AX), $0x00
-	JEQ          near923
+	JEQ          near940
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed924
+	JMP          placed941
 
-near923:
+near940:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed924:
-	JMP both922
+placed941:
+	JMP both939
 
-half921:
+half938:
 	CMPB native+8(FP), $0x00
-	JEQ  ours925
+	JEQ  ours942
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both926
+	JMP  both943
 
-ours925:
+ours942:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12949,21 +13035,21 @@ ours925:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both926:
+both943:
 	CMPB     65(AX), $0x00
-	JEQ      near927
+	JEQ      near944
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed928
+	JMP      placed945
 
-near927:
+near944:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed928:
-both922:
-skip920:
-both910:
+placed945:
+both939:
+skip937:
+both927:
 	DECQ          R8
-	JNZ           more929
+	JNZ           more946
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13000,42 +13086,42 @@ both910:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more929:
+more946:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols903
+	JLE  cols920
 
-cols904:
+cols921:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols931
+	JGT  cols948
 
-cols930:
+cols947:
 	CMPB       16(AX), $0x00
-	JNE        half932
+	JNE        half949
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both933
+	JMP        both950
 
-half932:
+half949:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both933:
+both950:
 	CMPB       40(AX), $0x00
-	JNE        half934
+	JNE        half951
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both935
+	JMP        both952
 
-half934:
+half951:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both935:
+both952:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13043,7 +13129,7 @@ both935:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half936
+	JNE          half953
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13074,7 +13160,7 @@ both935:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip938
+	JZ           skip955
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13086,28 +13172,28 @@ both935:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half939
+	JNE          half956
 	CMPB         65(AX), $0x00
-	JEQ          near941
+	JEQ          near958
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed942
+	JMP          placed959
 
-near941:
+near958:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed942:
-	JMP both940
+placed959:
+	JMP both957
 
-half939:
+half956:
 	CMPB native+8(FP), $0x00
-	JEQ  ours943
+	JEQ  ours960
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both944
+	JMP  both961
 
-ours943:
+ours960:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13120,14 +13206,14 @@ ours943:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both944:
+both961:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both940:
-skip938:
-	JMP both937
+both957:
+skip955:
+	JMP both954
 
-half936:
+half953:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -13148,7 +13234,7 @@ half936:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip945
+	JZ           skip962
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13157,28 +13243,28 @@ half936:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half946
+	JNE          half963
 	CMPB         65(AX), $0x00
-	JEQ          near948
+	JEQ          near965
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed949
+	JMP          placed966
 
-near948:
+near965:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed949:
-	JMP both947
+placed966:
+	JMP both964
 
-half946:
+half963:
 	CMPB native+8(FP), $0x00
-	JEQ  ours950
+	JEQ  ours967
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both951
+	JMP  both968
 
-ours950:
+ours967:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13191,14 +13277,14 @@ ours950:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both951:
+both968:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both947:
-skip945:
-both937:
+both964:
+skip962:
+both954:
 	DECQ          R8
-	JNZ           more952
+	JNZ           more969
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13235,39 +13321,39 @@ both937:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more952:
+more969:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols930
+	JLE  cols947
 
-cols931:
+cols948:
 	CMPQ       CX, DX
-	JGE        row953
+	JGE        row970
 	CMPB       16(AX), $0x00
-	JNE        half954
+	JNE        half971
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both955
+	JMP        both972
 
-half954:
+half971:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both955:
+both972:
 	CMPB       40(AX), $0x00
-	JNE        half956
+	JNE        half973
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both957
+	JMP        both974
 
-half956:
+half973:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both957:
+both974:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13275,7 +13361,7 @@ both957:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half958
+	JNE          half975
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13307,7 +13393,7 @@ both957:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip960
+	JZ           skip977
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13319,20 +13405,20 @@ both957:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half961
+	JNE          half978
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both962
+	JMP          both979
 
-half961:
+half978:
 	CMPB native+8(FP), $0x00
-	JEQ  ours963
+	JEQ  ours980
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both964
+	JMP  both981
 
-ours963:
+ours980:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13345,14 +13431,14 @@ ours963:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both964:
+both981:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both962:
-skip960:
-	JMP both959
+both979:
+skip977:
+	JMP both976
 
-half958:
+half975:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -13374,7 +13460,7 @@ half958:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip965
+	JZ           skip982
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13383,20 +13469,20 @@ half958:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half966
+	JNE          half983
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both967
+	JMP          both984
 
-half966:
+half983:
 	CMPB native+8(FP), $0x00
-	JEQ  ours968
+	JEQ  ours985
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both969
+	JMP  both986
 
-ours968:
+ours985:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13409,14 +13495,14 @@ ours968:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both969:
+both986:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both967:
-skip965:
-both959:
+both984:
+skip982:
+both976:
 	DECQ          R8
-	JNZ           more970
+	JNZ           more987
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13453,13 +13539,13 @@ both959:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more970:
-row953:
+more987:
+row970:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows875
+	JNZ           rows892
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -13520,9 +13606,9 @@ TEXT ·mapAVX2(SB), $16-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip972
+	JEQ          skip989
 	CMPQ         R11, $0x00
-	JLE          last973
+	JLE          last990
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -13530,65 +13616,65 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols975
+	JGT          cols992
 
-cols974:
+cols991:
 	CMPB       40(AX), $0x00
-	JNE        half976
+	JNE        half993
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both977
+	JMP        both994
 
-half976:
+half993:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both977:
+both994:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols974
+	JLE    cols991
 
-cols975:
+cols992:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols979
+	JGT  cols996
 
-cols978:
+cols995:
 	CMPB       40(AX), $0x00
-	JNE        half980
+	JNE        half997
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both981
+	JMP        both998
 
-half980:
+half997:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both981:
+both998:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols978
+	JLE    cols995
 
-cols979:
+cols996:
 	CMPQ       CX, DX
-	JGE        row982
+	JGE        row999
 	CMPB       40(AX), $0x00
-	JNE        half983
+	JNE        half1000
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both984
+	JMP        both1001
 
-half983:
+half1000:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13596,18 +13682,18 @@ half983:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy985:
+copy1002:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy985
+	JNZ       copy1002
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both984:
+both1001:
 	VADDPS Y6, Y4, Y4
 
-row982:
+row999:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13618,9 +13704,9 @@ row982:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last973:
+last990:
 	CMPQ         R11, $0x00
-	JLE          last986
+	JLE          last1003
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -13629,24 +13715,24 @@ last973:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols988
+	JGT          cols1005
 
-cols987:
+cols1004:
 	CMPB       40(AX), $0x00
-	JNE        half989
+	JNE        half1006
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both990
+	JMP        both1007
 
-half989:
+half1006:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both990:
+both1007:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -13654,43 +13740,43 @@ both990:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols987
+	JLE         cols1004
 
-cols988:
+cols1005:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols992
+	JGT  cols1009
 
-cols991:
+cols1008:
 	CMPB       40(AX), $0x00
-	JNE        half993
+	JNE        half1010
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both994
+	JMP        both1011
 
-half993:
+half1010:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both994:
+both1011:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols991
+	JLE         cols1008
 
-cols992:
+cols1009:
 	CMPQ       CX, DX
-	JGE        row995
+	JGE        row1012
 	CMPB       40(AX), $0x00
-	JNE        half996
+	JNE        half1013
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both997
+	JMP        both1014
 
-half996:
+half1013:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -13698,20 +13784,20 @@ half996:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy998:
+copy1015:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy998
+	JNZ       copy1015
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both997:
+both1014:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row995:
+row1012:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -13726,9 +13812,9 @@ row995:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last986:
+last1003:
 	CMPQ         R11, $0x01
-	JLE          last999
+	JLE          last1016
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -13738,65 +13824,65 @@ last986:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1001
+	JGT          cols1018
 
-cols1000:
+cols1017:
 	CMPB       40(AX), $0x00
-	JNE        half1002
+	JNE        half1019
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both1003
+	JMP        both1020
 
-half1002:
+half1019:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1003:
+both1020:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1000
+	JLE    cols1017
 
-cols1001:
+cols1018:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1005
+	JGT  cols1022
 
-cols1004:
+cols1021:
 	CMPB       40(AX), $0x00
-	JNE        half1006
+	JNE        half1023
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both1007
+	JMP        both1024
 
-half1006:
+half1023:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1007:
+both1024:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1004
+	JLE    cols1021
 
-cols1005:
+cols1022:
 	CMPQ       CX, DX
-	JGE        row1008
+	JGE        row1025
 	CMPB       40(AX), $0x00
-	JNE        half1009
+	JNE        half1026
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1010
+	JMP        both1027
 
-half1009:
+half1026:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13804,18 +13890,18 @@ half1009:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy1011:
+copy1028:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1011
+	JNZ       copy1028
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1010:
+both1027:
 	VADDPS Y6, Y4, Y4
 
-row1008:
+row1025:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13826,15 +13912,15 @@ row1008:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last999:
-skip972:
+last1016:
+skip989:
 	MOVQ 72(AX), R11
 
-rows1012:
+rows1029:
 	CMPB         197(AX), $0x00
-	JEQ          skip1013
+	JEQ          skip1030
 	CMPQ         R11, $0x02
-	JLE          last1014
+	JLE          last1031
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -13846,65 +13932,65 @@ rows1012:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1016
+	JGT          cols1033
 
-cols1015:
+cols1032:
 	CMPB       40(AX), $0x00
-	JNE        half1017
+	JNE        half1034
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1018
+	JMP        both1035
 
-half1017:
+half1034:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1018:
+both1035:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1015
+	JLE    cols1032
 
-cols1016:
+cols1033:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1020
+	JGT  cols1037
 
-cols1019:
+cols1036:
 	CMPB       40(AX), $0x00
-	JNE        half1021
+	JNE        half1038
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both1022
+	JMP        both1039
 
-half1021:
+half1038:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1022:
+both1039:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1019
+	JLE    cols1036
 
-cols1020:
+cols1037:
 	CMPQ       CX, DX
-	JGE        row1023
+	JGE        row1040
 	CMPB       40(AX), $0x00
-	JNE        half1024
+	JNE        half1041
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1025
+	JMP        both1042
 
-half1024:
+half1041:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13912,18 +13998,18 @@ half1024:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1026:
+copy1043:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1026
+	JNZ       copy1043
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1025:
+both1042:
 	VADDPS Y6, Y4, Y4
 
-row1023:
+row1040:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13934,9 +14020,9 @@ row1023:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1014:
+last1031:
 	CMPQ         R11, $0x01
-	JLE          last1027
+	JLE          last1044
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -13947,24 +14033,24 @@ last1014:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1029
+	JGT          cols1046
 
-cols1028:
+cols1045:
 	CMPB       40(AX), $0x00
-	JNE        half1030
+	JNE        half1047
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1031
+	JMP        both1048
 
-half1030:
+half1047:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1031:
+both1048:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -13972,43 +14058,43 @@ both1031:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1028
+	JLE         cols1045
 
-cols1029:
+cols1046:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1033
+	JGT  cols1050
 
-cols1032:
+cols1049:
 	CMPB       40(AX), $0x00
-	JNE        half1034
+	JNE        half1051
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1035
+	JMP        both1052
 
-half1034:
+half1051:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1035:
+both1052:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1032
+	JLE         cols1049
 
-cols1033:
+cols1050:
 	CMPQ       CX, DX
-	JGE        row1036
+	JGE        row1053
 	CMPB       40(AX), $0x00
-	JNE        half1037
+	JNE        half1054
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1038
+	JMP        both1055
 
-half1037:
+half1054:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -14016,20 +14102,20 @@ half1037:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1039:
+copy1056:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1039
+	JNZ       copy1056
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1038:
+both1055:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1036:
+row1053:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14044,17 +14130,17 @@ row1036:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1027:
-skip1013:
+last1044:
+skip1030:
 	CMPB  160(AX), $0x00
-	JEQ   skip1040
+	JEQ   skip1057
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1041
+	JZ    id1058
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1041:
+id1058:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -14079,60 +14165,60 @@ id1041:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1040:
+skip1057:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1043
+	JGT  cols1060
 
-cols1042:
+cols1059:
 	CMPB       40(AX), $0x00
-	JNE        half1044
+	JNE        half1061
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both1045
+	JMP        both1062
 
-half1044:
+half1061:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both1045:
+both1062:
 	CMPB         196(AX), $0x00
-	JEQ          skip1046
+	JEQ          skip1063
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1047
+	JZ           skip1064
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1048
+	JNE          half1065
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1049
+	JMP          both1066
 
-half1048:
+half1065:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1049:
+both1066:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1047:
-skip1046:
+skip1064:
+skip1063:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1050
+	JZ           skip1067
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -14140,58 +14226,58 @@ skip1046:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1050:
+skip1067:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1051
+	JZ      skip1068
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1051:
+skip1068:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1053
+	JZ          skip1070
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1054
+	JZ          skip1071
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1052
+	JMP         normal1069
 
-skip1054:
+skip1071:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1053:
+skip1070:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1055
+	JZ      skip1072
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1055:
-normal1052:
+skip1072:
+normal1069:
 	CMPB         198(AX), $0x00
-	JEQ          none1056
+	JEQ          none1073
 	CMPB         198(AX), $0x01
-	JNE          act1057
+	JNE          act1074
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1057:
+act1074:
 	CMPB         198(AX), $0x03
-	JNE          act1058
+	JNE          act1075
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -14201,11 +14287,11 @@ act1057:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1058:
+act1075:
 	CMPB         198(AX), $0x02
-	JNE          act1059
+	JNE          act1076
 	CMPB         16(AX), $0x00
-	JNE          half1060
+	JNE          half1077
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14254,9 +14340,9 @@ act1058:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1061
+	JMP          both1078
 
-half1060:
+half1077:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14297,11 +14383,11 @@ half1060:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1061:
-act1059:
-none1056:
+both1078:
+act1076:
+none1073:
 	CMPB         160(AX), $0x00
-	JEQ          skip1062
+	JEQ          skip1079
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -14325,14 +14411,14 @@ none1056:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1062:
+skip1079:
 	CMPB    16(AX), $0x00
-	JNE     half1063
+	JNE     half1080
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1064
+	JMP     both1081
 
-half1063:
+half1080:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -14362,115 +14448,115 @@ half1063:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1064:
+both1081:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1042
+	JLE  cols1059
 
-cols1043:
+cols1060:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1066
+	JGT  cols1083
 
-cols1065:
+cols1082:
 	CMPB       40(AX), $0x00
-	JNE        half1067
+	JNE        half1084
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1068
+	JMP        both1085
 
-half1067:
+half1084:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1068:
+both1085:
 	CMPB         196(AX), $0x00
-	JEQ          skip1069
+	JEQ          skip1086
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1070
+	JZ           skip1087
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1071
+	JNE          half1088
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1072
+	JMP          both1089
 
-half1071:
+half1088:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1072:
+both1089:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1070:
-skip1069:
+skip1087:
+skip1086:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1073
+	JZ           skip1090
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1073:
+skip1090:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1074
+	JZ      skip1091
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1074:
+skip1091:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1076
+	JZ          skip1093
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1077
+	JZ          skip1094
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1075
+	JMP         normal1092
 
-skip1077:
+skip1094:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1076:
+skip1093:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1078
+	JZ      skip1095
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1078:
-normal1075:
+skip1095:
+normal1092:
 	CMPB         198(AX), $0x00
-	JEQ          none1079
+	JEQ          none1096
 	CMPB         198(AX), $0x01
-	JNE          act1080
+	JNE          act1097
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1080:
+act1097:
 	CMPB         198(AX), $0x03
-	JNE          act1081
+	JNE          act1098
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1081:
+act1098:
 	CMPB         198(AX), $0x02
-	JNE          act1082
+	JNE          act1099
 	CMPB         16(AX), $0x00
-	JNE          half1083
+	JNE          half1100
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14501,9 +14587,9 @@ act1081:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1084
+	JMP          both1101
 
-half1083:
+half1100:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14529,11 +14615,11 @@ half1083:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1084:
-act1082:
-none1079:
+both1101:
+act1099:
+none1096:
 	CMPB         160(AX), $0x00
-	JEQ          skip1085
+	JEQ          skip1102
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14553,13 +14639,13 @@ none1079:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1085:
+skip1102:
 	CMPB    16(AX), $0x00
-	JNE     half1086
+	JNE     half1103
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1087
+	JMP     both1104
 
-half1086:
+half1103:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14575,22 +14661,22 @@ half1086:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1087:
+both1104:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1065
+	JLE  cols1082
 
-cols1066:
+cols1083:
 	CMPQ       CX, DX
-	JGE        row1088
+	JGE        row1105
 	CMPB       40(AX), $0x00
-	JNE        half1089
+	JNE        half1106
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1090
+	JMP        both1107
 
-half1089:
+half1106:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -14598,30 +14684,30 @@ half1089:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1091:
+copy1108:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1091
+	JNZ       copy1108
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1090:
+both1107:
 	CMPB         196(AX), $0x00
-	JEQ          skip1092
+	JEQ          skip1109
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1093
+	JZ           skip1110
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1094
+	JNE          half1111
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1095
+	JMP          both1112
 
-half1094:
+half1111:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14629,80 +14715,80 @@ half1094:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1096:
+copy1113:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1096
+	JNZ       copy1113
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1095:
+both1112:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1093:
-skip1092:
+skip1110:
+skip1109:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1097
+	JZ           skip1114
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1097:
+skip1114:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1098
+	JZ         skip1115
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1098:
+skip1115:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1100
+	JZ          skip1117
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1101
+	JZ          skip1118
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1099
+	JMP         normal1116
 
-skip1101:
+skip1118:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1100:
+skip1117:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1102
+	JZ         skip1119
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1102:
-normal1099:
+skip1119:
+normal1116:
 	CMPB         198(AX), $0x00
-	JEQ          none1103
+	JEQ          none1120
 	CMPB         198(AX), $0x01
-	JNE          act1104
+	JNE          act1121
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1104:
+act1121:
 	CMPB         198(AX), $0x03
-	JNE          act1105
+	JNE          act1122
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1105:
+act1122:
 	CMPB         198(AX), $0x02
-	JNE          act1106
+	JNE          act1123
 	CMPB         16(AX), $0x00
-	JNE          half1107
+	JNE          half1124
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14733,9 +14819,9 @@ act1105:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1108
+	JMP          both1125
 
-half1107:
+half1124:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14761,11 +14847,11 @@ half1107:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1108:
-act1106:
-none1103:
+both1125:
+act1123:
+none1120:
 	CMPB         160(AX), $0x00
-	JEQ          skip1109
+	JEQ          skip1126
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14785,13 +14871,13 @@ none1103:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1109:
+skip1126:
 	CMPB       16(AX), $0x00
-	JNE        half1110
+	JNE        half1127
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1111
+	JMP        both1128
 
-half1110:
+half1127:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14810,20 +14896,20 @@ half1110:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy1112:
+copy1129:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy1112
+	JNZ  copy1129
 
-both1111:
-row1088:
+both1128:
+row1105:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows1012
+	JNZ  rows1029
 	VZEROUPPER
 	RET
 
@@ -14859,16 +14945,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1113:
+rows1130:
 	CMPB  128(AX), $0x00
-	JEQ   skip1114
+	JEQ   skip1131
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1115
+	JZ    id1132
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1115:
+id1132:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -14893,56 +14979,56 @@ id1115:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1114:
+skip1131:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1117
+	JGT  cols1134
 
-cols1116:
+cols1133:
 	CMPB       40(AX), $0x00
-	JNE        half1118
+	JNE        half1135
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1119
+	JMP        both1136
 
-half1118:
+half1135:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1119:
+both1136:
 	CMPB       152(AX), $0x00
-	JEQ        skip1120
+	JEQ        skip1137
 	CMPB       64(AX), $0x00
-	JNE        half1121
+	JNE        half1138
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1122
+	JMP        both1139
 
-half1121:
+half1138:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1122:
+both1139:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1123
+	JNE          act1140
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1123:
+act1140:
 	CMPB         152(AX), $0x03
-	JNE          act1124
+	JNE          act1141
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -14951,16 +15037,16 @@ act1123:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1124:
+act1141:
 	CMPB         152(AX), $0x02
-	JNE          act1125
+	JNE          act1142
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1126
+	JEQ          skip1143
 	VBROADCASTSS 124(AX), Y8
 
-skip1126:
+skip1143:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -14968,18 +15054,18 @@ skip1126:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1125:
-skip1120:
+act1142:
+skip1137:
 	CMPB         128(AX), $0x00
-	JEQ          skip1127
+	JEQ          skip1144
 	CMPB         152(AX), $0x01
-	JNE          draws1128
+	JNE          draws1145
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1129
+	JMP          drawn1146
 
-draws1128:
+draws1145:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -15003,15 +15089,15 @@ draws1128:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1129:
-skip1127:
+drawn1146:
+skip1144:
 	CMPB    16(AX), $0x00
-	JNE     half1130
+	JNE     half1147
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1131
+	JMP     both1148
 
-half1130:
+half1147:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15041,92 +15127,92 @@ half1130:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1131:
+both1148:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1132
+	JZ      skip1149
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1132:
+skip1149:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1116
+	JLE  cols1133
 
-cols1117:
+cols1134:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1134
+	JGT  cols1151
 
-cols1133:
+cols1150:
 	CMPB       40(AX), $0x00
-	JNE        half1135
+	JNE        half1152
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1136
+	JMP        both1153
 
-half1135:
+half1152:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1136:
+both1153:
 	CMPB       152(AX), $0x00
-	JEQ        skip1137
+	JEQ        skip1154
 	CMPB       64(AX), $0x00
-	JNE        half1138
+	JNE        half1155
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1139
+	JMP        both1156
 
-half1138:
+half1155:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1139:
+both1156:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1140
+	JNE          act1157
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1140:
+act1157:
 	CMPB         152(AX), $0x03
-	JNE          act1141
+	JNE          act1158
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1141:
+act1158:
 	CMPB         152(AX), $0x02
-	JNE          act1142
+	JNE          act1159
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1143
+	JEQ          skip1160
 	VBROADCASTSS 124(AX), Y6
 
-skip1143:
+skip1160:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1142:
-skip1137:
+act1159:
+skip1154:
 	CMPB         128(AX), $0x00
-	JEQ          skip1144
+	JEQ          skip1161
 	CMPB         152(AX), $0x01
-	JNE          draws1145
+	JNE          draws1162
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1146
+	JMP          drawn1163
 
-draws1145:
+draws1162:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15146,14 +15232,14 @@ draws1145:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1146:
-skip1144:
+drawn1163:
+skip1161:
 	CMPB    16(AX), $0x00
-	JNE     half1147
+	JNE     half1164
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1148
+	JMP     both1165
 
-half1147:
+half1164:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15169,29 +15255,29 @@ half1147:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1148:
+both1165:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1149
+	JZ      skip1166
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1149:
+skip1166:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1133
+	JLE  cols1150
 
-cols1134:
+cols1151:
 	CMPQ       CX, DX
-	JGE        row1150
+	JGE        row1167
 	CMPB       40(AX), $0x00
-	JNE        half1151
+	JNE        half1168
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1152
+	JMP        both1169
 
-half1151:
+half1168:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -15199,24 +15285,24 @@ half1151:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1153:
+copy1170:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1153
+	JNZ       copy1170
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1152:
+both1169:
 	CMPB       152(AX), $0x00
-	JEQ        skip1154
+	JEQ        skip1171
 	CMPB       64(AX), $0x00
-	JNE        half1155
+	JNE        half1172
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1156
+	JMP        both1173
 
-half1155:
+half1172:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -15224,54 +15310,54 @@ half1155:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1157:
+copy1174:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1157
+	JNZ       copy1174
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1156:
+both1173:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1158
+	JNE          act1175
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1158:
+act1175:
 	CMPB         152(AX), $0x03
-	JNE          act1159
+	JNE          act1176
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1159:
+act1176:
 	CMPB         152(AX), $0x02
-	JNE          act1160
+	JNE          act1177
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1161
+	JEQ          skip1178
 	VBROADCASTSS 124(AX), Y6
 
-skip1161:
+skip1178:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1160:
-skip1154:
+act1177:
+skip1171:
 	CMPB         128(AX), $0x00
-	JEQ          skip1162
+	JEQ          skip1179
 	CMPB         152(AX), $0x01
-	JNE          draws1163
+	JNE          draws1180
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1164
+	JMP          drawn1181
 
-draws1163:
+draws1180:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15291,14 +15377,14 @@ draws1163:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1164:
-skip1162:
+drawn1181:
+skip1179:
 	CMPB       16(AX), $0x00
-	JNE        half1165
+	JNE        half1182
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1166
+	JMP        both1183
 
-half1165:
+half1182:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15317,26 +15403,26 @@ half1165:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1167:
+copy1184:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1167
+	JNZ  copy1184
 
-both1166:
+both1183:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1168
+	JZ      skip1185
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1168:
-row1150:
+skip1185:
+row1167:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1113
+	JNZ  rows1130
 	VZEROUPPER
 	RET
 
@@ -15359,43 +15445,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1169:
+rows1186:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1171
+	JGT  cols1188
 
-cols1170:
+cols1187:
 	CMPB       40(AX), $0x00
-	JNE        half1172
+	JNE        half1189
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1173
+	JMP        both1190
 
-half1172:
+half1189:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1173:
+both1190:
 	CMPB       64(AX), $0x00
-	JNE        half1174
+	JNE        half1191
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1175
+	JMP        both1192
 
-half1174:
+half1191:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1175:
+both1192:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -15411,12 +15497,12 @@ both1175:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1176
+	JNE          half1193
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1177
+	JMP          both1194
 
-half1176:
+half1193:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -15446,42 +15532,42 @@ half1176:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1177:
+both1194:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1170
+	JLE  cols1187
 
-cols1171:
+cols1188:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1179
+	JGT  cols1196
 
-cols1178:
+cols1195:
 	CMPB       40(AX), $0x00
-	JNE        half1180
+	JNE        half1197
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1181
+	JMP        both1198
 
-half1180:
+half1197:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1181:
+both1198:
 	CMPB       64(AX), $0x00
-	JNE        half1182
+	JNE        half1199
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1183
+	JMP        both1200
 
-half1182:
+half1199:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1183:
+both1200:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -15490,11 +15576,11 @@ both1183:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1184
+	JNE          half1201
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1185
+	JMP          both1202
 
-half1184:
+half1201:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15510,22 +15596,22 @@ half1184:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1185:
+both1202:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1178
+	JLE  cols1195
 
-cols1179:
+cols1196:
 	CMPQ       CX, DX
-	JGE        row1186
+	JGE        row1203
 	CMPB       40(AX), $0x00
-	JNE        half1187
+	JNE        half1204
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1188
+	JMP        both1205
 
-half1187:
+half1204:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -15533,22 +15619,22 @@ half1187:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1189:
+copy1206:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1189
+	JNZ       copy1206
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1188:
+both1205:
 	CMPB       64(AX), $0x00
-	JNE        half1190
+	JNE        half1207
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1191
+	JMP        both1208
 
-half1190:
+half1207:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -15556,15 +15642,15 @@ half1190:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1192:
+copy1209:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1192
+	JNZ       copy1209
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1191:
+both1208:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -15573,11 +15659,11 @@ both1191:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1193
+	JNE          half1210
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1194
+	JMP          both1211
 
-half1193:
+half1210:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15596,19 +15682,19 @@ half1193:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1195:
+copy1212:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1195
+	JNZ  copy1212
 
-both1194:
-row1186:
+both1211:
+row1203:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1169
+	JNZ  rows1186
 	VZEROUPPER
 	RET
 
@@ -15632,9 +15718,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1197:
+group1214:
 	CMPQ         R9, $0x01
-	JLT          group1198
+	JLT          group1215
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -15648,39 +15734,39 @@ group1197:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1200
+	JGT          cols1217
 
-cols1199:
+cols1216:
 	CMPB       40(AX), $0x00
-	JNE        half1201
+	JNE        half1218
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1202
+	JMP        both1219
 
-half1201:
+half1218:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1202:
+both1219:
 	CMPB       64(AX), $0x00
-	JNE        half1203
+	JNE        half1220
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1204
+	JMP        both1221
 
-half1203:
+half1220:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1204:
+both1221:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15709,38 +15795,38 @@ both1204:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1199
+	JLE         cols1216
 
-cols1200:
+cols1217:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1206
+	JGT  cols1223
 
-cols1205:
+cols1222:
 	CMPB       40(AX), $0x00
-	JNE        half1207
+	JNE        half1224
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1208
+	JMP        both1225
 
-half1207:
+half1224:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1208:
+both1225:
 	CMPB       64(AX), $0x00
-	JNE        half1209
+	JNE        half1226
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1210
+	JMP        both1227
 
-half1209:
+half1226:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1210:
+both1227:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15758,18 +15844,18 @@ both1210:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1205
+	JLE         cols1222
 
-cols1206:
+cols1223:
 	CMPQ       CX, DX
-	JGE        row1211
+	JGE        row1228
 	CMPB       40(AX), $0x00
-	JNE        half1212
+	JNE        half1229
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1213
+	JMP        both1230
 
-half1212:
+half1229:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -15777,22 +15863,22 @@ half1212:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1214:
+copy1231:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1214
+	JNZ       copy1231
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1213:
+both1230:
 	CMPB       64(AX), $0x00
-	JNE        half1215
+	JNE        half1232
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1216
+	JMP        both1233
 
-half1215:
+half1232:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -15800,15 +15886,15 @@ half1215:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1217:
+copy1234:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1217
+	JNZ       copy1234
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1216:
+both1233:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15824,7 +15910,7 @@ both1216:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1211:
+row1228:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15850,36 +15936,36 @@ row1211:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1219
+	JGT          cols1236
 
-cols1218:
+cols1235:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1220
+	JNE     half1237
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both1221
+	JMP     both1238
 
-half1220:
+half1237:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1221:
+both1238:
 	CMPB    64(AX), $0x00
-	JNE     half1222
+	JNE     half1239
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both1223
+	JMP     both1240
 
-half1222:
+half1239:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1223:
+both1240:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -15889,12 +15975,12 @@ both1223:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1224
+	JNE         half1241
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both1225
+	JMP         both1242
 
-half1224:
+half1241:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -15924,49 +16010,49 @@ half1224:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both1225:
+both1242:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1218
+	JLE  cols1235
 
-cols1219:
+cols1236:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1227
+	JGT  cols1244
 
-cols1226:
+cols1243:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1228
+	JNE     half1245
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both1229
+	JMP     both1246
 
-half1228:
+half1245:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1229:
+both1246:
 	CMPB    64(AX), $0x00
-	JNE     half1230
+	JNE     half1247
 	VMOVUPS (DI)(CX*4), Y6
-	JMP     both1231
+	JMP     both1248
 
-half1230:
+half1247:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1231:
+both1248:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1232
+	JNE         half1249
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both1233
+	JMP         both1250
 
-half1232:
+half1249:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -15982,68 +16068,68 @@ half1232:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both1233:
+both1250:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1226
+	JLE  cols1243
 
-cols1227:
+cols1244:
 	CMPQ       CX, DX
-	JGE        row1234
+	JGE        row1251
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1235
+	JNE        half1252
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1236
+	JMP        both1253
 
-half1235:
+half1252:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1237:
+copy1254:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1237
+	JNZ       copy1254
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1236:
+both1253:
 	CMPB       64(AX), $0x00
-	JNE        half1238
+	JNE        half1255
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both1239
+	JMP        both1256
 
-half1238:
+half1255:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1240:
+copy1257:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1240
+	JNZ       copy1257
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1239:
+both1256:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1241
+	JNE         half1258
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both1242
+	JMP         both1259
 
-half1241:
+half1258:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16062,21 +16148,21 @@ half1241:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1243:
+copy1260:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1243
+	JNZ  copy1260
 
-both1242:
-row1234:
+both1259:
+row1251:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1197
+	JMP  group1214
 
-group1198:
+group1215:
 	VZEROUPPER
 	RET
 
@@ -16094,146 +16180,14 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1245:
+far1262:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1245
+	JLT  far1262
 
-turn1246:
-	CMPQ  BX, 48(AX)
-	JCC   skip1247
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1248
-	MOVL  (CX)(BX*4), SI
-
-have1248:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  96(AX), CX
-	LEAQ  15(DX), SI
-	ANDQ  $-16, SI
-	TESTQ $0x00000001, BX
-	JZ    even1249
-	LEAQ  (CX)(SI*4), CX
-
-even1249:
-	MOVQ  64(AX), R8
-	LEAQ  (BX)(R9*1), CX
-	MOVQ  DI, SI
-	CMPQ  CX, 48(AX)
-	JGE   next1250
-	MOVQ  CX, SI
-	TESTQ R8, R8
-	JZ    unlisted1251
-	MOVL  (R8)(CX*4), SI
-
-unlisted1251:
-	IMULQ 8(AX), SI
-	ADDQ  (AX), SI
-
-next1250:
-	VBROADCASTSS elementff800000<>+0(SB), Y1
-	VBROADCASTSS elementffff0000<>+0(SB), Y2
-	VMOVAPS      Y1, Y3
-	VMOVAPS      Y1, Y4
-	XORQ         CX, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1253
-
-cols1252:
-	CMPB       16(AX), $0x00
-	JNE        half1254
-	PREFETCHT0 (SI)(CX*4)
-	VMAXPS     (DI)(CX*4), Y3, Y3
-	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1255
-
-half1254:
-	PREFETCHT0 (SI)(CX*2)
-	VMOVUPS    (DI)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y6
-	VPAND      Y2, Y5, Y5
-	VMAXPS     Y6, Y3, Y3
-	VMAXPS     Y5, Y4, Y4
-
-both1255:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols1252
-
-cols1253:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols1257
-
-cols1256:
-	CMPB       16(AX), $0x00
-	JNE        half1258
-	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1259
-
-half1258:
-	PREFETCHT0 (SI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-
-both1259:
-	VMAXPS Y2, Y3, Y3
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R8
-	CMPQ   R8, DX
-	JLE    cols1256
-
-cols1257:
-	CMPQ       CX, DX
-	JGE        row1260
-	CMPB       16(AX), $0x00
-	JNE        half1261
-	PREFETCHT0 (SI)(CX*4)
-	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1262
-
-half1261:
-	PREFETCHT0 (SI)(CX*2)
-	VPXOR      X2, X2, X2
-	VMOVDQU    X2, (SP)
-	MOVQ       DX, SI
-	SUBQ       CX, SI
-	LEAQ       (DI)(CX*2), DI
-
-copy1263:
-	MOVW      -2(DI)(SI*2), CX
-	MOVW      CX, -2(SP)(SI*2)
-	DECQ      SI
-	JNZ       copy1263
-	VPMOVZXWD (SP), Y2
-	VPSLLD    $0x10, Y2, Y2
-
-both1262:
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VMAXPS    Y2, Y3, Y3
-
-row1260:
-	VMAXPS       Y4, Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X1
-	VMAXPS       X1, X3, X1
-	VPERMILPS    $0x4e, X1, X2
-	VMAXPS       X1, X2, X1
-	VPERMILPS    $0xb1, X1, X2
-	VMAXPS       X1, X2, X1
-	MOVQ         88(AX), CX
-	VMOVSS       X1, (CX)(BX*4)
-
-skip1247:
-	DECQ  BX
+turn1263:
 	CMPQ  BX, 48(AX)
 	JCC   skip1264
 	MOVQ  64(AX), CX
@@ -16246,14 +16200,146 @@ have1265:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
+	MOVQ  96(AX), CX
+	LEAQ  15(DX), SI
+	ANDQ  $-16, SI
+	TESTQ $0x00000001, BX
+	JZ    even1266
+	LEAQ  (CX)(SI*4), CX
+
+even1266:
+	MOVQ  64(AX), R8
+	LEAQ  (BX)(R9*1), CX
+	MOVQ  DI, SI
+	CMPQ  CX, 48(AX)
+	JGE   next1267
+	MOVQ  CX, SI
+	TESTQ R8, R8
+	JZ    unlisted1268
+	MOVL  (R8)(CX*4), SI
+
+unlisted1268:
+	IMULQ 8(AX), SI
+	ADDQ  (AX), SI
+
+next1267:
+	VBROADCASTSS elementff800000<>+0(SB), Y1
+	VBROADCASTSS elementffff0000<>+0(SB), Y2
+	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
+	XORQ         CX, CX
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1270
+
+cols1269:
+	CMPB       16(AX), $0x00
+	JNE        half1271
+	PREFETCHT0 (SI)(CX*4)
+	VMAXPS     (DI)(CX*4), Y3, Y3
+	VMAXPS     32(DI)(CX*4), Y4, Y4
+	JMP        both1272
+
+half1271:
+	PREFETCHT0 (SI)(CX*2)
+	VMOVUPS    (DI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y6
+	VPAND      Y2, Y5, Y5
+	VMAXPS     Y6, Y3, Y3
+	VMAXPS     Y5, Y4, Y4
+
+both1272:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols1269
+
+cols1270:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1274
+
+cols1273:
+	CMPB       16(AX), $0x00
+	JNE        half1275
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y2
+	JMP        both1276
+
+half1275:
+	PREFETCHT0 (SI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+
+both1276:
+	VMAXPS Y2, Y3, Y3
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R8
+	CMPQ   R8, DX
+	JLE    cols1273
+
+cols1274:
+	CMPQ       CX, DX
+	JGE        row1277
+	CMPB       16(AX), $0x00
+	JNE        half1278
+	PREFETCHT0 (SI)(CX*4)
+	VMASKMOVPS (DI)(CX*4), Y0, Y2
+	JMP        both1279
+
+half1278:
+	PREFETCHT0 (SI)(CX*2)
+	VPXOR      X2, X2, X2
+	VMOVDQU    X2, (SP)
+	MOVQ       DX, SI
+	SUBQ       CX, SI
+	LEAQ       (DI)(CX*2), DI
+
+copy1280:
+	MOVW      -2(DI)(SI*2), CX
+	MOVW      CX, -2(SP)(SI*2)
+	DECQ      SI
+	JNZ       copy1280
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1279:
+	VBLENDVPS Y0, Y2, Y1, Y2
+	VMAXPS    Y2, Y3, Y3
+
+row1277:
+	VMAXPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VMAXPS       X1, X3, X1
+	VPERMILPS    $0x4e, X1, X2
+	VMAXPS       X1, X2, X1
+	VPERMILPS    $0xb1, X1, X2
+	VMAXPS       X1, X2, X1
+	MOVQ         88(AX), CX
+	VMOVSS       X1, (CX)(BX*4)
+
+skip1264:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip1281
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1282
+	MOVL  (CX)(BX*4), SI
+
+have1282:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
 	MOVQ  96(AX), R10
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1266
+	JZ    even1283
 	LEAQ  (R10)(CX*4), R10
 
-even1266:
+even1283:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -16261,26 +16347,26 @@ even1266:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1268
+	JGT          cols1285
 
-cols1267:
+cols1284:
 	CMPB    16(AX), $0x00
-	JNE     half1269
+	JNE     half1286
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1270
+	JMP     both1287
 
-half1269:
+half1286:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1270:
+both1287:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1271
+	JNE          half1288
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16325,9 +16411,9 @@ both1270:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1272
+	JMP          both1289
 
-half1271:
+half1288:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16364,31 +16450,31 @@ half1271:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1272:
+both1289:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1267
+	JLE  cols1284
 
-cols1268:
+cols1285:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1274
+	JGT  cols1291
 
-cols1273:
+cols1290:
 	CMPB    16(AX), $0x00
-	JNE     half1275
+	JNE     half1292
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1276
+	JMP     both1293
 
-half1275:
+half1292:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1276:
+both1293:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1277
+	JNE          half1294
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16416,9 +16502,9 @@ both1276:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1278
+	JMP          both1295
 
-half1277:
+half1294:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16441,39 +16527,39 @@ half1277:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1278:
+both1295:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1273
+	JLE  cols1290
 
-cols1274:
+cols1291:
 	CMPQ       CX, DX
-	JGE        row1279
+	JGE        row1296
 	CMPB       16(AX), $0x00
-	JNE        half1280
+	JNE        half1297
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1281
+	JMP        both1298
 
-half1280:
+half1297:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1282:
+copy1299:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1282
+	JNZ       copy1299
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1281:
+both1298:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1283
+	JNE          half1300
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16502,9 +16588,9 @@ both1281:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1284
+	JMP          both1301
 
-half1283:
+half1300:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16528,8 +16614,8 @@ half1283:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1284:
-row1279:
+both1301:
+row1296:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -16542,28 +16628,28 @@ row1279:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1286
+	JZ           skip1303
 	MOVL         (CX)(SI*4), R8
 
-skip1286:
+skip1303:
 	TESTQ  R8, R8
-	JS     unlabelled1285
+	JS     unlabelled1302
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1285:
-skip1264:
+unlabelled1302:
+skip1281:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1287
+	JCC   skip1304
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1288
+	JZ    have1305
 	MOVL  (CX)(BX*4), SI
 
-have1288:
+have1305:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16571,17 +16657,17 @@ have1288:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1289
+	JZ    even1306
 	LEAQ  (R10)(CX*4), R10
 
-even1289:
+even1306:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1290
+	JZ    skip1307
 	MOVL  (CX)(SI*4), R8
 
-skip1290:
+skip1307:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -16589,92 +16675,92 @@ skip1290:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1291
+	JS     unlabelled1308
 	CMPB   16(AX), $0x00
-	JNE    half1292
+	JNE    half1309
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1293
+	JMP    both1310
 
-half1292:
+half1309:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1293:
+both1310:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1291
+	JNE          unlabelled1308
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1295:
+next1312:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1297
+	JGT     last1314
 	CMPB    16(AX), $0x00
-	JNE     half1298
+	JNE     half1315
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1299
+	JMP     both1316
 
-half1298:
+half1315:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1299:
+both1316:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1294
+	JNZ       found1311
 	ADDQ      $0x08, CX
-	JMP       next1295
+	JMP       next1312
 
-last1297:
+last1314:
 	CMPQ       CX, DX
-	JGE        end1296
+	JGE        end1313
 	CMPB       16(AX), $0x00
-	JNE        half1300
+	JNE        half1317
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1301
+	JMP        both1318
 
-half1300:
+half1317:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1302:
+copy1319:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1302
+	JNZ       copy1319
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1301:
+both1318:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1294
+	JNZ       found1311
 	MOVQ      DX, CX
-	JMP       end1296
+	JMP       end1313
 
-found1294:
+found1311:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1296:
+end1313:
 	CMPQ CX, R8
-	JNE  unlabelled1291
+	JNE  unlabelled1308
 	INCQ 112(AX)
 
-unlabelled1291:
+unlabelled1308:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1303
+	JZ           skip1320
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -16683,18 +16769,18 @@ unlabelled1291:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1305
+	JGT          cols1322
 
-cols1304:
+cols1321:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1306
+	JNE     half1323
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1307
+	JMP     both1324
 
-half1306:
+half1323:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16724,25 +16810,25 @@ half1306:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1307:
+both1324:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1304
+	JLE  cols1321
 
-cols1305:
+cols1322:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1309
+	JGT  cols1326
 
-cols1308:
+cols1325:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1310
+	JNE     half1327
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1311
+	JMP     both1328
 
-half1310:
+half1327:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16758,22 +16844,22 @@ half1310:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1311:
+both1328:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1308
+	JLE  cols1325
 
-cols1309:
+cols1326:
 	CMPQ       CX, DX
-	JGE        row1312
+	JGE        row1329
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1313
+	JNE        half1330
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1314
+	JMP        both1331
 
-half1313:
+half1330:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16792,20 +16878,20 @@ half1313:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1315:
+copy1332:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1315
+	JNZ  copy1332
 
-both1314:
-row1312:
-skip1303:
-skip1287:
+both1331:
+row1329:
+skip1320:
+skip1304:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1246
+	JLT  turn1263
 	VZEROUPPER
 	RET
 
@@ -16827,37 +16913,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1316:
+rows1333:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1318
+	JGT  cols1335
 
-cols1317:
+cols1334:
 	CMPB       16(AX), $0x00
-	JNE        half1319
+	JNE        half1336
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1320
+	JMP        both1337
 
-half1319:
+half1336:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1320:
+both1337:
 	CMPB       40(AX), $0x00
-	JNE        half1321
+	JNE        half1338
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1322
+	JMP        both1339
 
-half1321:
+half1338:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1322:
+both1339:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -16865,7 +16951,7 @@ both1322:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1323
+	JNE          half1340
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16896,7 +16982,7 @@ both1322:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1325
+	JZ           skip1342
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -16905,11 +16991,11 @@ both1322:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1326
+	JNE          half1343
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1327
+	JMP          both1344
 
-half1326:
+half1343:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16925,11 +17011,11 @@ half1326:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1327:
-skip1325:
-	JMP both1324
+both1344:
+skip1342:
+	JMP both1341
 
-half1323:
+half1340:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16950,236 +17036,6 @@ half1323:
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y7, Y7, Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1328
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1329
-	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1330
-
-half1329:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (DI)(CX*2)
-
-both1330:
-skip1328:
-both1324:
-	DECQ         R8
-	JNZ          more1331
-	VCVTPS2PD    X2, Y3
-	VEXTRACTF128 $0x01, Y2, X2
-	VCVTPS2PD    X2, Y2
-	VADDPD       Y2, Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X2
-	VADDPD       X2, X3, X2
-	VPERMILPD    $0x01, X2, X3
-	VADDSD       X2, X3, X2
-	VADDSD       344(AX), X2, X2
-	VMOVSD       X2, 344(AX)
-	VPBROADCASTQ elementOne<>+0(SB), Y2
-	VCVTPS2PD    X1, Y3
-	VMULPD       88(AX), Y3, Y3
-	VPSUBQ       Y2, Y3, Y4
-	VPSRLQ       $0x34, Y4, Y4
-	VPADDQ       216(AX), Y4, Y5
-	VMOVUPD      Y5, 216(AX)
-	VPSLLQ       $0x34, Y4, Y4
-	VPSUBQ       Y4, Y3, Y3
-	VMOVUPD      Y3, 88(AX)
-	VEXTRACTF128 $0x01, Y1, X1
-	VCVTPS2PD    X1, Y1
-	VMULPD       120(AX), Y1, Y1
-	VPSUBQ       Y2, Y1, Y2
-	VPSRLQ       $0x34, Y2, Y2
-	VPADDQ       248(AX), Y2, Y3
-	VMOVUPD      Y3, 248(AX)
-	VPSLLQ       $0x34, Y2, Y2
-	VPSUBQ       Y2, Y1, Y1
-	VMOVUPD      Y1, 120(AX)
-	VBROADCASTSS element00000000<>+0(SB), Y2
-	VBROADCASTSS element3f800000<>+0(SB), Y1
-	MOVQ         $0x00000010, R8
-
-more1331:
-	ADDQ $0x08, CX
-	LEAQ 8(CX), R10
-	CMPQ R10, DX
-	JLE  cols1317
-
-cols1318:
-	CMPQ       CX, DX
-	JGE        row1332
-	CMPB       16(AX), $0x00
-	JNE        half1333
-	PREFETCHT0 3072(BX)(CX*4)
-	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1334
-
-half1333:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPXOR      X3, X3, X3
-	VMOVDQU    X3, (SP)
-	MOVQ       DX, R10
-	SUBQ       CX, R10
-	LEAQ       (BX)(CX*2), R12
-
-copy1335:
-	MOVW      -2(R12)(R10*2), R11
-	MOVW      R11, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy1335
-	VPMOVZXWD (SP), Y3
-	VPSLLD    $0x10, Y3, Y3
-
-both1334:
-	CMPB       40(AX), $0x00
-	JNE        half1336
-	PREFETCHT0 3072(SI)(CX*4)
-	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1337
-
-half1336:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R10
-	SUBQ       CX, R10
-	LEAQ       (SI)(CX*2), R12
-
-copy1338:
-	MOVW      -2(R12)(R10*2), R11
-	MOVW      R11, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy1338
-	VPMOVZXWD (SP), Y4
-	VPSLLD    $0x10, Y4, Y4
-
-both1337:
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	VBROADCASTSS element80000000<>+0(SB), Y6
-	VMAXPS       Y3, Y5, Y5
-	VFNMADD231PS Y3, Y4, Y5
-	VPOR         Y6, Y3, Y6
-	VADDPS       Y5, Y2, Y2
-	CMPB         16(AX), $0x00
-	JNE          half1339
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f318000<>+0(SB), Y8
-	VBROADCASTSS elementb95e8083<>+0(SB), Y9
-	VFNMADD231PS Y8, Y5, Y6
-	VFNMADD231PS Y9, Y5, Y6
-	VBROADCASTSS element3ab511f9<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3c091d05<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3d2aac79<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3efffffe<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VPAND        Y0, Y5, Y5
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1341
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1342
-	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1343
-
-half1342:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (SP)
-	MOVQ         DX, R10
-	SUBQ         CX, R10
-	LEAQ         (DI)(CX*2), R11
-
-copy1344:
-	MOVW -2(SP)(R10*2), CX
-	MOVW CX, -2(R11)(R10*2)
-	DECQ R10
-	JNZ  copy1344
-
-both1343:
-skip1341:
-	JMP both1340
-
-half1339:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f317218<>+0(SB), Y8
-	VFNMADD231PS Y8, Y5, Y6
-	VBROADCASTSS element3d291291<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3f00035c<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VPAND        Y0, Y5, Y5
 	VADDPS       Y6, Y5, Y7
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
@@ -17194,7 +17050,7 @@ half1339:
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
 	JNE          half1346
-	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	VMOVUPS      Y5, (DI)(CX*4)
 	JMP          both1347
 
 half1346:
@@ -17211,22 +17067,13 @@ half1346:
 	VPSRLD       $0x10, Y7, Y7
 	VEXTRACTI128 $0x01, Y7, X3
 	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (SP)
-	MOVQ         DX, R10
-	SUBQ         CX, R10
-	LEAQ         (DI)(CX*2), R11
-
-copy1348:
-	MOVW -2(SP)(R10*2), CX
-	MOVW CX, -2(R11)(R10*2)
-	DECQ R10
-	JNZ  copy1348
+	VMOVDQU      X3, (DI)(CX*2)
 
 both1347:
 skip1345:
-both1340:
+both1341:
 	DECQ         R8
-	JNZ          more1349
+	JNZ          more1348
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17261,13 +17108,252 @@ both1340:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1349:
-row1332:
+more1348:
+	ADDQ $0x08, CX
+	LEAQ 8(CX), R10
+	CMPQ R10, DX
+	JLE  cols1334
+
+cols1335:
+	CMPQ       CX, DX
+	JGE        row1349
+	CMPB       16(AX), $0x00
+	JNE        half1350
+	PREFETCHT0 3072(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), Y0, Y3
+	JMP        both1351
+
+half1350:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (BX)(CX*2), R12
+
+copy1352:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
+	DECQ      R10
+	JNZ       copy1352
+	VPMOVZXWD (SP), Y3
+	VPSLLD    $0x10, Y3, Y3
+
+both1351:
+	CMPB       40(AX), $0x00
+	JNE        half1353
+	PREFETCHT0 3072(SI)(CX*4)
+	VMASKMOVPS (SI)(CX*4), Y0, Y4
+	JMP        both1354
+
+half1353:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (SI)(CX*2), R12
+
+copy1355:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
+	DECQ      R10
+	JNZ       copy1355
+	VPMOVZXWD (SP), Y4
+	VPSLLD    $0x10, Y4, Y4
+
+both1354:
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	VBROADCASTSS element80000000<>+0(SB), Y6
+	VMAXPS       Y3, Y5, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VPOR         Y6, Y3, Y6
+	VADDPS       Y5, Y2, Y2
+	CMPB         16(AX), $0x00
+	JNE          half1356
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f318000<>+0(SB), Y8
+	VBROADCASTSS elementb95e8083<>+0(SB), Y9
+	VFNMADD231PS Y8, Y5, Y6
+	VFNMADD231PS Y9, Y5, Y6
+	VBROADCASTSS element3ab511f9<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3c091d05<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3d2aac79<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3efffffe<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VPAND        Y0, Y5, Y5
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1358
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1359
+	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	JMP          both1360
+
+half1359:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (SP)
+	MOVQ         DX, R10
+	SUBQ         CX, R10
+	LEAQ         (DI)(CX*2), R11
+
+copy1361:
+	MOVW -2(SP)(R10*2), CX
+	MOVW CX, -2(R11)(R10*2)
+	DECQ R10
+	JNZ  copy1361
+
+both1360:
+skip1358:
+	JMP both1357
+
+half1356:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f317218<>+0(SB), Y8
+	VFNMADD231PS Y8, Y5, Y6
+	VBROADCASTSS element3d291291<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3f00035c<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VPAND        Y0, Y5, Y5
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1362
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1363
+	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	JMP          both1364
+
+half1363:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (SP)
+	MOVQ         DX, R10
+	SUBQ         CX, R10
+	LEAQ         (DI)(CX*2), R11
+
+copy1365:
+	MOVW -2(SP)(R10*2), CX
+	MOVW CX, -2(R11)(R10*2)
+	DECQ R10
+	JNZ  copy1365
+
+both1364:
+skip1362:
+both1357:
+	DECQ         R8
+	JNZ          more1366
+	VCVTPS2PD    X2, Y3
+	VEXTRACTF128 $0x01, Y2, X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X2
+	VADDPD       X2, X3, X2
+	VPERMILPD    $0x01, X2, X3
+	VADDSD       X2, X3, X2
+	VADDSD       344(AX), X2, X2
+	VMOVSD       X2, 344(AX)
+	VPBROADCASTQ elementOne<>+0(SB), Y2
+	VCVTPS2PD    X1, Y3
+	VMULPD       88(AX), Y3, Y3
+	VPSUBQ       Y2, Y3, Y4
+	VPSRLQ       $0x34, Y4, Y4
+	VPADDQ       216(AX), Y4, Y5
+	VMOVUPD      Y5, 216(AX)
+	VPSLLQ       $0x34, Y4, Y4
+	VPSUBQ       Y4, Y3, Y3
+	VMOVUPD      Y3, 88(AX)
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
+	VMULPD       120(AX), Y1, Y1
+	VPSUBQ       Y2, Y1, Y2
+	VPSRLQ       $0x34, Y2, Y2
+	VPADDQ       248(AX), Y2, Y3
+	VMOVUPD      Y3, 248(AX)
+	VPSLLQ       $0x34, Y2, Y2
+	VPSUBQ       Y2, Y1, Y1
+	VMOVUPD      Y1, 120(AX)
+	VBROADCASTSS element00000000<>+0(SB), Y2
+	VBROADCASTSS element3f800000<>+0(SB), Y1
+	MOVQ         $0x00000010, R8
+
+more1366:
+row1349:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1316
+	JNZ          rows1333
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17321,24 +17407,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1350:
+rows1367:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1352
+	JGT  cols1369
 
-cols1351:
+cols1368:
 	CMPB       16(AX), $0x00
-	JNE        half1353
+	JNE        half1370
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1354
+	JMP        both1371
 
-half1353:
+half1370:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17353,18 +17439,18 @@ half1353:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1354:
+both1371:
 	CMPB       40(AX), $0x00
-	JNE        half1355
+	JNE        half1372
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1356
+	JMP        both1373
 
-half1355:
+half1372:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -17379,7 +17465,7 @@ half1355:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1356:
+both1373:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -17387,22 +17473,22 @@ both1356:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1351
+	JLE         cols1368
 
-cols1352:
+cols1369:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1358
+	JGT  cols1375
 
-cols1357:
+cols1374:
 	CMPB       16(AX), $0x00
-	JNE        half1359
+	JNE        half1376
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1360
+	JMP        both1377
 
-half1359:
+half1376:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17411,15 +17497,15 @@ half1359:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1360:
+both1377:
 	CMPB       40(AX), $0x00
-	JNE        half1361
+	JNE        half1378
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1362
+	JMP        both1379
 
-half1361:
+half1378:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -17428,88 +17514,88 @@ half1361:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1362:
+both1379:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1357
+	JLE         cols1374
 
-cols1358:
+cols1375:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1364
+	JGT  cols1381
 
-cols1363:
+cols1380:
 	CMPB       16(AX), $0x00
-	JNE        half1365
+	JNE        half1382
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1366
+	JMP        both1383
 
-half1365:
+half1382:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1366:
+both1383:
 	CMPB       40(AX), $0x00
-	JNE        half1367
+	JNE        half1384
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1368
+	JMP        both1385
 
-half1367:
+half1384:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1368:
+both1385:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1363
+	JLE         cols1380
 
-cols1364:
+cols1381:
 	CMPQ        CX, DX
-	JGE         row1369
+	JGE         row1386
 	CMPB        16(AX), $0x00
-	JNE         half1370
+	JNE         half1387
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1371
+	JMP         both1388
 
-half1370:
+half1387:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1371:
+both1388:
 	CMPB        40(AX), $0x00
-	JNE         half1372
+	JNE         half1389
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1373
+	JMP         both1390
 
-half1372:
+half1389:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1373:
+both1390:
 	VFMADD231PD Z4, Z5, Z0
 
-row1369:
+row1386:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1350
+	JNZ           rows1367
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -17547,15 +17633,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1374:
+rows1391:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1376
+	JGT  cols1393
 
-cols1375:
+cols1392:
 	CMPB       16(AX), $0x00
-	JNE        half1377
+	JNE        half1394
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -17564,9 +17650,9 @@ cols1375:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1378
+	JMP        both1395
 
-half1377:
+half1394:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -17574,7 +17660,7 @@ half1377:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1378:
+both1395:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -17582,80 +17668,80 @@ both1378:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1375
+	JLE         cols1392
 
-cols1376:
+cols1393:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1380
+	JGT  cols1397
 
-cols1379:
+cols1396:
 	CMPB       16(AX), $0x00
-	JNE        half1381
+	JNE        half1398
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1382
+	JMP        both1399
 
-half1381:
+half1398:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1382:
+both1399:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1379
+	JLE         cols1396
 
-cols1380:
+cols1397:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1384
+	JGT  cols1401
 
-cols1383:
+cols1400:
 	CMPB       16(AX), $0x00
-	JNE        half1385
+	JNE        half1402
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1386
+	JMP        both1403
 
-half1385:
+half1402:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1386:
+both1403:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1383
+	JLE         cols1400
 
-cols1384:
+cols1401:
 	CMPQ       CX, DX
-	JGE        row1387
+	JGE        row1404
 	CMPB       16(AX), $0x00
-	JNE        half1388
+	JNE        half1405
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1389
+	JMP        both1406
 
-half1388:
+half1405:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1389:
+both1406:
 	VFMADD231PS Z7, Z2, Z3
 
-row1387:
+row1404:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1374
+	JNZ           rows1391
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -17687,14 +17773,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1390
+	JEQ   wide1407
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1391
+	JZ    skip1408
 	CMPB  40(AX), $0x00
-	JEQ   wide1390
+	JEQ   wide1407
 
-skip1391:
+skip1408:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -17706,22 +17792,22 @@ skip1391:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1392:
+group1409:
 	CMPQ DI, $0x10
-	JLT  group1393
+	JLT  group1410
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1395
+	JGT  cols1412
 
-cols1394:
+cols1411:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1396
+	JZ           plain1413
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -17750,7 +17836,7 @@ cols1394:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1398:
+pair1415:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
@@ -17786,10 +17872,10 @@ pair1398:
 	ADDQ        $0x80, R10
 	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1398
-	JMP         summed1397
+	JNZ         pair1415
+	JMP         summed1414
 
-plain1396:
+plain1413:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -17798,7 +17884,7 @@ plain1396:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1399:
+pair1416:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
@@ -17817,9 +17903,9 @@ pair1399:
 	VFMADD231PS Z8, Z8, Z5
 	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1399
+	JNZ         pair1416
 
-summed1397:
+summed1414:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -17855,19 +17941,19 @@ summed1397:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1394
+	JLE           cols1411
 
-cols1395:
+cols1412:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1401
+	JGT  cols1418
 
-cols1400:
+cols1417:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1402
+	JZ           plain1419
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -17889,7 +17975,7 @@ cols1400:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1404:
+pair1421:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -17915,10 +18001,10 @@ pair1404:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1404
-	JMP         summed1403
+	JNZ         pair1421
+	JMP         summed1420
 
-plain1402:
+plain1419:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -17927,7 +18013,7 @@ plain1402:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1405:
+pair1422:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -17941,9 +18027,9 @@ pair1405:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1405
+	JNZ         pair1422
 
-summed1403:
+summed1420:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -17963,16 +18049,16 @@ summed1403:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1400
+	JLE           cols1417
 
-cols1401:
+cols1418:
 	CMPQ         CX, R8
-	JGE          row1406
+	JGE          row1423
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1407
+	JZ           plain1424
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -17994,7 +18080,7 @@ cols1401:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1409:
+pair1426:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18020,10 +18106,10 @@ pair1409:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1409
-	JMP         summed1408
+	JNZ         pair1426
+	JMP         summed1425
 
-plain1407:
+plain1424:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18032,7 +18118,7 @@ plain1407:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1410:
+pair1427:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18046,9 +18132,9 @@ pair1410:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1410
+	JNZ         pair1427
 
-summed1408:
+summed1425:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18066,7 +18152,7 @@ summed1408:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1406:
+row1423:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18100,32 +18186,32 @@ row1406:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1392
+	JMP  group1409
 
-group1393:
-wide1390:
-group1411:
+group1410:
+wide1407:
+group1428:
 	CMPQ DI, $0x04
-	JLT  group1412
+	JLT  group1429
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1414
+	JGT  cols1431
 
-cols1413:
+cols1430:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1415
+	JZ         plain1432
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1417
+	JNE        half1434
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18139,9 +18225,9 @@ cols1413:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1418
+	JMP        both1435
 
-half1417:
+half1434:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18163,10 +18249,10 @@ half1417:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1418:
+both1435:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1419
+	JNE        half1436
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18180,9 +18266,9 @@ both1418:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1420
+	JMP        both1437
 
-half1419:
+half1436:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18204,7 +18290,7 @@ half1419:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1420:
+both1437:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18221,12 +18307,12 @@ both1420:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1416
+	JMP         summed1433
 
-plain1415:
+plain1432:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1421
+	JNE        half1438
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18240,9 +18326,9 @@ plain1415:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1422
+	JMP        both1439
 
-half1421:
+half1438:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18264,7 +18350,7 @@ half1421:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1422:
+both1439:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18274,7 +18360,7 @@ both1422:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1416:
+summed1433:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18282,24 +18368,24 @@ summed1416:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1413
+	JLE     cols1430
 
-cols1414:
+cols1431:
 	CMPQ        CX, DX
-	JGE         row1423
+	JGE         row1440
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1424
+	JZ          plain1441
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1426
+	JNE         half1443
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18313,9 +18399,9 @@ cols1414:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1427
+	JMP         both1444
 
-half1426:
+half1443:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18337,10 +18423,10 @@ half1426:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1427:
+both1444:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1428
+	JNE         half1445
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18354,9 +18440,9 @@ both1427:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1429
+	JMP         both1446
 
-half1428:
+half1445:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18378,7 +18464,7 @@ half1428:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1429:
+both1446:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18395,12 +18481,12 @@ both1429:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1425
+	JMP         summed1442
 
-plain1424:
+plain1441:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1430
+	JNE         half1447
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18414,9 +18500,9 @@ plain1424:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1431
+	JMP         both1448
 
-half1430:
+half1447:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18438,7 +18524,7 @@ half1430:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1431:
+both1448:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18448,13 +18534,13 @@ both1431:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1425:
+summed1442:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1423:
+row1440:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18464,81 +18550,81 @@ row1423:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1411
+	JMP  group1428
 
-group1412:
-group1432:
+group1429:
+group1449:
 	CMPQ DI, $0x01
-	JLT  group1433
+	JLT  group1450
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1435
+	JGT  cols1452
 
-cols1434:
+cols1451:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1436
+	JZ         plain1453
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1438
+	JNE        half1455
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1439
+	JMP        both1456
 
-half1438:
+half1455:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1439:
+both1456:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1440
+	JNE        half1457
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1441
+	JMP        both1458
 
-half1440:
+half1457:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1441:
+both1458:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1437
+	JMP         summed1454
 
-plain1436:
+plain1453:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1442
+	JNE        half1459
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1443
+	JMP        both1460
 
-half1442:
+half1459:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1443:
+both1460:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1437:
+summed1454:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18546,86 +18632,86 @@ summed1437:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1434
+	JLE     cols1451
 
-cols1435:
+cols1452:
 	CMPQ        CX, DX
-	JGE         row1444
+	JGE         row1461
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1445
+	JZ          plain1462
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1447
+	JNE         half1464
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1448
+	JMP         both1465
 
-half1447:
+half1464:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1448:
+both1465:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1449
+	JNE         half1466
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1450
+	JMP         both1467
 
-half1449:
+half1466:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1450:
+both1467:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1446
+	JMP         summed1463
 
-plain1445:
+plain1462:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1451
+	JNE         half1468
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1452
+	JMP         both1469
 
-half1451:
+half1468:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1452:
+both1469:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1446:
+summed1463:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1444:
+row1461:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1432
+	JMP  group1449
 
-group1433:
+group1450:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -18645,15 +18731,15 @@ TEXT ·argmaxAVX512(SB), $7144-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half1455
+	JNE       half1472
 	CMPQ      DX, $0x18
-	JMP       both1456
+	JMP       both1473
 
-half1455:
+half1472:
 	CMPQ DX, $0x28
 
-both1456:
-	JGT          longer1454
+both1473:
+	JGT          longer1471
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -18662,15 +18748,15 @@ both1456:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1457:
+far1474:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1457
+	JLT  far1474
 	MOVQ DI, 32(SP)
 
-sixteen1458:
+sixteen1475:
 	MOVQ         16(SP), SI
 	MOVQ         SI, 24(SP)
 	MOVQ         24(AX), SI
@@ -18688,12 +18774,12 @@ sixteen1458:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half1462
+	JNE          half1479
 	ADDQ         R9, R9
-	JMP          both1463
+	JMP          both1480
 
-half1462:
-both1463:
+half1479:
+both1480:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -18706,7 +18792,7 @@ both1463:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1459
+	JLE           have1476
 	LEAQ          (CX), SI
 	VPBROADCASTD  SI, Z2
 	VPADDD        elementNumbers<>+0(SB), Z2, Z2
@@ -18729,19 +18815,19 @@ both1463:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half1464
+	JNE           half1481
 	ADDQ          R8, R8
-	JMP           both1465
+	JMP           both1482
 
-half1464:
-both1465:
+half1481:
+both1482:
 	XORQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half1466
+	JNE  half1483
 
-piece1468:
+piece1485:
 	CMPQ            R8, $0x10
-	JLT             short1469
+	JLT             short1486
 	MOVQ            7016(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z2
 	MOVQ            7024(SP), R9
@@ -18789,11 +18875,11 @@ piece1468:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R8
-	JMP             piece1468
+	JMP             piece1485
 
-short1469:
+short1486:
 	TESTQ        R8, R8
-	JZ           pieces1470
+	JZ           pieces1487
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -18863,13 +18949,13 @@ short1469:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces1470:
-	JMP both1467
+pieces1487:
+	JMP both1484
 
-half1466:
-piece1471:
+half1483:
+piece1488:
 	CMPQ            R8, $0x10
-	JLT             short1472
+	JLT             short1489
 	MOVQ            7016(SP), R9
 	VBROADCASTF32X4 (R9)(SI*1), Z2
 	MOVQ            7024(SP), R9
@@ -18929,11 +19015,11 @@ piece1471:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R8
-	JMP             piece1471
+	JMP             piece1488
 
-short1472:
+short1489:
 	TESTQ        R8, R8
-	JZ           pieces1473
+	JZ           pieces1490
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
@@ -19015,11 +19101,11 @@ short1472:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces1473:
-both1467:
-	JMP read1461
+pieces1490:
+both1484:
+	JMP read1478
 
-have1459:
+have1476:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -19028,16 +19114,16 @@ have1459:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half1474
+	JNE  half1491
 	ADDQ R13, R13
-	JMP  both1475
+	JMP  both1492
 
-half1474:
-both1475:
+half1491:
+both1492:
 	CMPB 16(AX), $0x00
-	JNE  half1476
+	JNE  half1493
 
-piece1478:
+piece1495:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19072,11 +19158,11 @@ piece1478:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1478
-	JMP             both1477
+	JG              piece1495
+	JMP             both1494
 
-half1476:
-piece1479:
+half1493:
+piece1496:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19123,10 +19209,10 @@ piece1479:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1479
+	JG              piece1496
 
-both1477:
-read1461:
+both1494:
+read1478:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -19145,14 +19231,14 @@ read1461:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1480:
+four1497:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1480
+	JLT          four1497
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -19169,12 +19255,12 @@ four1480:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         16(AX), $0x00
-	JNE          half1481
+	JNE          half1498
 	MOVQ         DX, R8
 	XORQ         DI, DI
 	SHLQ         $0x06, R8
 
-four1483:
+four1500:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	PREFETCHT0   128(SI)
@@ -19193,15 +19279,15 @@ four1483:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1483
-	JMP          both1482
+	JLT          four1500
+	JMP          both1499
 
-half1481:
+half1498:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1484:
+four1501:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -19218,9 +19304,9 @@ four1484:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1484
+	JLT          four1501
 
-both1482:
+both1499:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -19232,15 +19318,15 @@ both1482:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen1458
-	JMP          done1453
+	JLT          sixteen1475
+	JMP          done1470
 
-longer1454:
+longer1471:
 	MOVQ (AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 24(AX), DI
 
-rows1485:
+rows1502:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -19248,18 +19334,18 @@ rows1485:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1487
+	JGT          cols1504
 
-cols1486:
+cols1503:
 	CMPB       16(AX), $0x00
-	JNE        half1488
+	JNE        half1505
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1489
+	JMP        both1506
 
-half1488:
+half1505:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -19267,55 +19353,55 @@ half1488:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1489:
+both1506:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1486
+	JLE  cols1503
 
-cols1487:
+cols1504:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1491
+	JGT  cols1508
 
-cols1490:
+cols1507:
 	CMPB       16(AX), $0x00
-	JNE        half1492
+	JNE        half1509
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1493
+	JMP        both1510
 
-half1492:
+half1509:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1493:
+both1510:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1490
+	JLE    cols1507
 
-cols1491:
+cols1508:
 	CMPQ       CX, DX
-	JGE        row1494
+	JGE        row1511
 	CMPB       16(AX), $0x00
-	JNE        half1495
+	JNE        half1512
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1496
+	JMP        both1513
 
-half1495:
+half1512:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1496:
+both1513:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1494:
+row1511:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -19328,53 +19414,53 @@ row1494:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1498:
+next1515:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1500
+	JGT     last1517
 	CMPB    16(AX), $0x00
-	JNE     half1501
+	JNE     half1518
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1502
+	JMP     both1519
 
-half1501:
+half1518:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1502:
+both1519:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1497
+	JNZ    found1514
 	ADDQ   $0x10, CX
-	JMP    next1498
+	JMP    next1515
 
-last1500:
+last1517:
 	CMPQ      CX, DX
-	JGE       end1499
+	JGE       end1516
 	CMPB      16(AX), $0x00
-	JNE       half1503
+	JNE       half1520
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1504
+	JMP       both1521
 
-half1503:
+half1520:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1504:
+both1521:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1497
+	JNZ    found1514
 	MOVQ   DX, CX
-	JMP    end1499
+	JMP    end1516
 
-found1497:
+found1514:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1499:
+end1516:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -19382,9 +19468,9 @@ end1499:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1485
+	JNZ     rows1502
 
-done1453:
+done1470:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19410,9 +19496,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1506
+	JGT       cols1523
 
-cols1505:
+cols1522:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -19442,11 +19528,11 @@ cols1505:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1505
+	JLE          cols1522
 
-cols1506:
+cols1523:
 	CMPQ         CX, DX
-	JGE          row1507
+	JGE          row1524
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -19474,7 +19560,7 @@ cols1506:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1507:
+row1524:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19498,77 +19584,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1509
+	JGT       cols1526
 
-cols1508:
+cols1525:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1510
+	JZ           skip1527
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1511
+	JNE          first1528
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1511:
+first1528:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1512
+	JEQ         plain1529
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1513
+	JMP         moved1530
 
-plain1512:
+plain1529:
 	VMOVAPS Z3, Z1
 
-moved1513:
-skip1510:
+moved1530:
+skip1527:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1508
+	JLE          cols1525
 
-cols1509:
+cols1526:
 	CMPQ         CX, DX
-	JGE          row1514
+	JGE          row1531
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1515
+	JZ           skip1532
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1516
+	JNE          first1533
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1516:
+first1533:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1517
+	JEQ         plain1534
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1518
+	JMP         moved1535
 
-plain1517:
+plain1534:
 	VMOVAPS Z3, Z1
 
-moved1518:
-skip1515:
+moved1535:
+skip1532:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1514:
+row1531:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19591,23 +19677,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1519:
+rows1536:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1521
+	JGT  cols1538
 
-cols1520:
+cols1537:
 	CMPB       16(AX), $0x00
-	JNE        half1522
+	JNE        half1539
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1523
+	JMP        both1540
 
-half1522:
+half1539:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19622,17 +19708,17 @@ half1522:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1523:
+both1540:
 	CMPB       40(AX), $0x00
-	JNE        half1524
+	JNE        half1541
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1525
+	JMP        both1542
 
-half1524:
+half1541:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -19647,7 +19733,7 @@ half1524:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1525:
+both1542:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -19655,22 +19741,22 @@ both1525:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1520
+	JLE         cols1537
 
-cols1521:
+cols1538:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1527
+	JGT  cols1544
 
-cols1526:
+cols1543:
 	CMPB       16(AX), $0x00
-	JNE        half1528
+	JNE        half1545
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1529
+	JMP        both1546
 
-half1528:
+half1545:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19679,15 +19765,15 @@ half1528:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1529:
+both1546:
 	CMPB       40(AX), $0x00
-	JNE        half1530
+	JNE        half1547
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1531
+	JMP        both1548
 
-half1530:
+half1547:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -19696,63 +19782,63 @@ half1530:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1531:
+both1548:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1526
+	JLE         cols1543
 
-cols1527:
+cols1544:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1533
+	JGT  cols1550
 
-cols1532:
+cols1549:
 	CMPB       16(AX), $0x00
-	JNE        half1534
+	JNE        half1551
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1535
+	JMP        both1552
 
-half1534:
+half1551:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1535:
+both1552:
 	CMPB       40(AX), $0x00
-	JNE        half1536
+	JNE        half1553
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1537
+	JMP        both1554
 
-half1536:
+half1553:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1537:
+both1554:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1532
+	JLE         cols1549
 
-cols1533:
+cols1550:
 	CMPQ       CX, DX
-	JGE        row1538
+	JGE        row1555
 	CMPB       16(AX), $0x00
-	JNE        half1539
+	JNE        half1556
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1540
+	JMP        both1557
 
-half1539:
+half1556:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -19760,24 +19846,24 @@ half1539:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1541:
+copy1558:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1541
+	JNZ       copy1558
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1540:
+both1557:
 	CMPB       40(AX), $0x00
-	JNE        half1542
+	JNE        half1559
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1543
+	JMP        both1560
 
-half1542:
+half1559:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -19785,23 +19871,23 @@ half1542:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1544:
+copy1561:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1544
+	JNZ       copy1561
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1543:
+both1560:
 	VFMADD231PD Y5, Y6, Y1
 
-row1538:
+row1555:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1519
+	JNZ          rows1536
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -19832,69 +19918,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1545:
+rows1562:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1547
+	JGT  cols1564
 
-cols1546:
+cols1563:
 	CMPB       16(AX), $0x00
-	JNE        half1548
+	JNE        half1565
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1549
+	JMP        both1566
 
-half1548:
+half1565:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1549:
+both1566:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1546
+	JLE         cols1563
 
-cols1547:
+cols1564:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1551
+	JGT  cols1568
 
-cols1550:
+cols1567:
 	CMPB       16(AX), $0x00
-	JNE        half1552
+	JNE        half1569
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1553
+	JMP        both1570
 
-half1552:
+half1569:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1553:
+both1570:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1550
+	JLE         cols1567
 
-cols1551:
+cols1568:
 	CMPQ       CX, DX
-	JGE        row1554
+	JGE        row1571
 	CMPB       16(AX), $0x00
-	JNE        half1555
+	JNE        half1572
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1556
+	JMP        both1573
 
-half1555:
+half1572:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -19902,21 +19988,21 @@ half1555:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1557:
+copy1574:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1557
+	JNZ       copy1574
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1556:
+both1573:
 	VFMADD231PS Y6, Y1, Y2
 
-row1554:
+row1571:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1545
+	JNZ          rows1562
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -19945,28 +20031,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1558:
+group1575:
 	CMPQ DI, $0x04
-	JLT  group1559
+	JLT  group1576
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1561
+	JGT  cols1578
 
-cols1560:
+cols1577:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1562
+	JZ         plain1579
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1564
+	JNE        half1581
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19979,9 +20065,9 @@ cols1560:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1565
+	JMP        both1582
 
-half1564:
+half1581:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20003,10 +20089,10 @@ half1564:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1565:
+both1582:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1566
+	JNE        half1583
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20019,9 +20105,9 @@ both1565:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1567
+	JMP        both1584
 
-half1566:
+half1583:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20043,7 +20129,7 @@ half1566:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1567:
+both1584:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20060,12 +20146,12 @@ both1567:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1563
+	JMP         summed1580
 
-plain1562:
+plain1579:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1568
+	JNE        half1585
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20078,9 +20164,9 @@ plain1562:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1569
+	JMP        both1586
 
-half1568:
+half1585:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20102,7 +20188,7 @@ half1568:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1569:
+both1586:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20112,7 +20198,7 @@ both1569:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1563:
+summed1580:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20120,24 +20206,24 @@ summed1563:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1560
+	JLE     cols1577
 
-cols1561:
+cols1578:
 	CMPQ       CX, DX
-	JGE        row1570
+	JGE        row1587
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1571
+	JZ         plain1588
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1573
+	JNE        half1590
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20154,9 +20240,9 @@ cols1561:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1574
+	JMP        both1591
 
-half1573:
+half1590:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20167,11 +20253,11 @@ half1573:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1575:
+copy1592:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1575
+	JNZ       copy1592
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20182,11 +20268,11 @@ copy1575:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1576:
+copy1593:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1576
+	JNZ       copy1593
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -20197,11 +20283,11 @@ copy1576:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1577:
+copy1594:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1577
+	JNZ       copy1594
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -20212,20 +20298,20 @@ copy1577:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1578:
+copy1595:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1578
+	JNZ       copy1595
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1574:
+both1591:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1579
+	JNE        half1596
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20242,9 +20328,9 @@ both1574:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1580
+	JMP        both1597
 
-half1579:
+half1596:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20255,11 +20341,11 @@ half1579:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1581:
+copy1598:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1581
+	JNZ       copy1598
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -20270,11 +20356,11 @@ copy1581:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1582:
+copy1599:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1582
+	JNZ       copy1599
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -20285,11 +20371,11 @@ copy1582:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1583:
+copy1600:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1583
+	JNZ       copy1600
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -20300,17 +20386,17 @@ copy1583:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1584:
+copy1601:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1584
+	JNZ       copy1601
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1580:
+both1597:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20327,12 +20413,12 @@ both1580:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1572
+	JMP         summed1589
 
-plain1571:
+plain1588:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1585
+	JNE        half1602
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20349,9 +20435,9 @@ plain1571:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1586
+	JMP        both1603
 
-half1585:
+half1602:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20362,11 +20448,11 @@ half1585:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1587:
+copy1604:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1587
+	JNZ       copy1604
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -20377,11 +20463,11 @@ copy1587:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1588:
+copy1605:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1588
+	JNZ       copy1605
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -20392,11 +20478,11 @@ copy1588:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1589:
+copy1606:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1589
+	JNZ       copy1606
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20407,17 +20493,17 @@ copy1589:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1590:
+copy1607:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1590
+	JNZ       copy1607
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1586:
+both1603:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20427,13 +20513,13 @@ both1586:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1572:
+summed1589:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1570:
+row1587:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20443,81 +20529,81 @@ row1570:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1558
+	JMP  group1575
 
-group1559:
-group1591:
+group1576:
+group1608:
 	CMPQ DI, $0x01
-	JLT  group1592
+	JLT  group1609
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1594
+	JGT  cols1611
 
-cols1593:
+cols1610:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1595
+	JZ         plain1612
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1597
+	JNE        half1614
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1598
+	JMP        both1615
 
-half1597:
+half1614:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1598:
+both1615:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1599
+	JNE        half1616
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1600
+	JMP        both1617
 
-half1599:
+half1616:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1600:
+both1617:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1596
+	JMP         summed1613
 
-plain1595:
+plain1612:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1601
+	JNE        half1618
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1602
+	JMP        both1619
 
-half1601:
+half1618:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1602:
+both1619:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1596:
+summed1613:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20525,30 +20611,30 @@ summed1596:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1593
+	JLE     cols1610
 
-cols1594:
+cols1611:
 	CMPQ       CX, DX
-	JGE        row1603
+	JGE        row1620
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1604
+	JZ         plain1621
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1606
+	JNE        half1623
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1607
+	JMP        both1624
 
-half1606:
+half1623:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20556,25 +20642,25 @@ half1606:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1608:
+copy1625:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1608
+	JNZ       copy1625
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1607:
+both1624:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1609
+	JNE        half1626
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1610
+	JMP        both1627
 
-half1609:
+half1626:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20582,32 +20668,32 @@ half1609:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1611:
+copy1628:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1611
+	JNZ       copy1628
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1610:
+both1627:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1605
+	JMP         summed1622
 
-plain1604:
+plain1621:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1612
+	JNE        half1629
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1613
+	JMP        both1630
 
-half1612:
+half1629:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -20615,32 +20701,32 @@ half1612:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1614:
+copy1631:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1614
+	JNZ       copy1631
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1613:
+both1630:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1605:
+summed1622:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1603:
+row1620:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1591
+	JMP  group1608
 
-group1592:
+group1609:
 	VZEROUPPER
 	RET
 
@@ -20658,7 +20744,7 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1616:
+rows1633:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -20666,17 +20752,17 @@ rows1616:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1618
+	JGT          cols1635
 
-cols1617:
+cols1634:
 	CMPB       16(AX), $0x00
-	JNE        half1619
+	JNE        half1636
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1620
+	JMP        both1637
 
-half1619:
+half1636:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -20684,46 +20770,46 @@ half1619:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1620:
+both1637:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1617
+	JLE  cols1634
 
-cols1618:
+cols1635:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1622
+	JGT  cols1639
 
-cols1621:
+cols1638:
 	CMPB       16(AX), $0x00
-	JNE        half1623
+	JNE        half1640
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1624
+	JMP        both1641
 
-half1623:
+half1640:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1624:
+both1641:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1621
+	JLE    cols1638
 
-cols1622:
+cols1639:
 	CMPQ       CX, DX
-	JGE        row1625
+	JGE        row1642
 	CMPB       16(AX), $0x00
-	JNE        half1626
+	JNE        half1643
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1627
+	JMP        both1644
 
-half1626:
+half1643:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -20731,19 +20817,19 @@ half1626:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1628:
+copy1645:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1628
+	JNZ       copy1645
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1627:
+both1644:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1625:
+row1642:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -20754,64 +20840,64 @@ row1625:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1630:
+next1647:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1632
+	JGT     last1649
 	CMPB    16(AX), $0x00
-	JNE     half1633
+	JNE     half1650
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1634
+	JMP     both1651
 
-half1633:
+half1650:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1634:
+both1651:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1629
+	JNZ       found1646
 	ADDQ      $0x08, CX
-	JMP       next1630
+	JMP       next1647
 
-last1632:
+last1649:
 	CMPQ       CX, DX
-	JGE        end1631
+	JGE        end1648
 	CMPB       16(AX), $0x00
-	JNE        half1635
+	JNE        half1652
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1636
+	JMP        both1653
 
-half1635:
+half1652:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1637:
+copy1654:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1637
+	JNZ       copy1654
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1636:
+both1653:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1629
+	JNZ       found1646
 	MOVQ      DX, CX
-	JMP       end1631
+	JMP       end1648
 
-found1629:
+found1646:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1631:
+end1648:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -20819,7 +20905,7 @@ end1631:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1616
+	JNZ     rows1633
 	VZEROUPPER
 	RET
 
@@ -20840,9 +20926,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1639
+	JGT     cols1656
 
-cols1638:
+cols1655:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -20872,11 +20958,11 @@ cols1638:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1638
+	JLE          cols1655
 
-cols1639:
+cols1656:
 	CMPQ         CX, DX
-	JGE          row1640
+	JGE          row1657
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -20904,7 +20990,7 @@ cols1639:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1640:
+row1657:
 	VZEROUPPER
 	RET
 
@@ -20923,77 +21009,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1642
+	JGT     cols1659
 
-cols1641:
+cols1658:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1643
+	JZ           skip1660
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1644
+	JNE          first1661
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1644:
+first1661:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1645
+	JEQ         plain1662
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1646
+	JMP         moved1663
 
-plain1645:
+plain1662:
 	VMOVAPS Y4, Y2
 
-moved1646:
-skip1643:
+moved1663:
+skip1660:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1641
+	JLE          cols1658
 
-cols1642:
+cols1659:
 	CMPQ         CX, DX
-	JGE          row1647
+	JGE          row1664
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1648
+	JZ           skip1665
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1649
+	JNE          first1666
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1649:
+first1666:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1650
+	JEQ         plain1667
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1651
+	JMP         moved1668
 
-plain1650:
+plain1667:
 	VMOVAPS Y4, Y2
 
-moved1651:
-skip1648:
+moved1668:
+skip1665:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1647:
+row1664:
 	VZEROUPPER
 	RET
 
@@ -21026,35 +21112,35 @@ TEXT ·keptAVX512(SB), $16-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1652
+	JZ           skip1669
 	CMPB         96(AX), $0x00
-	JNE          half1653
+	JNE          half1670
 	IMUL3Q       $0x20, CX, R11
-	JMP          both1654
+	JMP          both1671
 
-half1653:
+half1670:
 	IMUL3Q $0x10, CX, R11
 
-both1654:
-skip1652:
+both1671:
+skip1669:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip1655
+	JZ     skip1672
 	CMPB   120(AX), $0x00
-	JNE    half1656
+	JNE    half1673
 	IMUL3Q $0x20, CX, R14
-	JMP    both1657
+	JMP    both1674
 
-half1656:
+half1673:
 	IMUL3Q $0x10, CX, R14
 
-both1657:
-skip1655:
+both1674:
+skip1672:
 	CMPQ         CX, $0x08
-	JGT          wider1659
+	JGT          wider1676
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21064,18 +21150,18 @@ skip1655:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1660:
+eight1677:
 	TESTQ     DX, DX
-	JZ        plain1661
+	JZ        plain1678
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1662
+	JMP       have1679
 
-plain1661:
+plain1678:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1662:
+have1679:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21089,24 +21175,24 @@ have1662:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1663:
+ask1680:
 	CMPQ       R9, R10
-	JAE        asked1664
+	JAE        asked1681
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1663
+	JMP        ask1680
 
-asked1664:
+asked1681:
 	ADDQ R14, R13
 
-ask1665:
+ask1682:
 	CMPQ       R12, R13
-	JAE        asked1666
+	JAE        asked1683
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1665
+	JMP        ask1682
 
-asked1666:
+asked1683:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z10, Z12, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -21156,12 +21242,12 @@ asked1666:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1660
-	JMP        kept1658
+	JNZ        eight1677
+	JMP        kept1675
 
-wider1659:
+wider1676:
 	CMPQ         CX, $0x10
-	JGT          wider1667
+	JGT          wider1684
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21171,18 +21257,18 @@ wider1659:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1668:
+eight1685:
 	TESTQ     DX, DX
-	JZ        plain1669
+	JZ        plain1686
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1670
+	JMP       have1687
 
-plain1669:
+plain1686:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1670:
+have1687:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21196,24 +21282,24 @@ have1670:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1671:
+ask1688:
 	CMPQ       R9, R10
-	JAE        asked1672
+	JAE        asked1689
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1671
+	JMP        ask1688
 
-asked1672:
+asked1689:
 	ADDQ R14, R13
 
-ask1673:
+ask1690:
 	CMPQ       R12, R13
-	JAE        asked1674
+	JAE        asked1691
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1673
+	JMP        ask1690
 
-asked1674:
+asked1691:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z10, Z12, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -21311,26 +21397,26 @@ asked1674:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1668
-	JMP        kept1658
+	JNZ        eight1685
+	JMP        kept1675
 
-wider1667:
+wider1684:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1676:
+eight1693:
 	TESTQ     DX, DX
-	JZ        plain1677
+	JZ        plain1694
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1678
+	JMP       have1695
 
-plain1677:
+plain1694:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1678:
+have1695:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21344,24 +21430,24 @@ have1678:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1679:
+ask1696:
 	CMPQ       R9, R10
-	JAE        asked1680
+	JAE        asked1697
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1679
+	JMP        ask1696
 
-asked1680:
+asked1697:
 	ADDQ R14, R13
 
-ask1681:
+ask1698:
 	CMPQ       R12, R13
-	JAE        asked1682
+	JAE        asked1699
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1681
+	JMP        ask1698
 
-asked1682:
+asked1699:
 	VMOVDQU32 elementKeys1<>+0(SB), Z13
 	VPERMD    Z11, Z13, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -21370,9 +21456,9 @@ asked1682:
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns1683:
+columns1700:
 	CMPQ       CX, $0x20
-	JLE        last1684
+	JLE        last1701
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21393,9 +21479,9 @@ columns1683:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1683
+	JMP        columns1700
 
-last1684:
+last1701:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21423,9 +21509,9 @@ last1684:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1685:
+columns1702:
 	CMPQ       CX, $0x20
-	JLE        last1686
+	JLE        last1703
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21446,9 +21532,9 @@ columns1685:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1685
+	JMP        columns1702
 
-last1686:
+last1703:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21476,9 +21562,9 @@ last1686:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1687:
+columns1704:
 	CMPQ       CX, $0x20
-	JLE        last1688
+	JLE        last1705
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21499,9 +21585,9 @@ columns1687:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1687
+	JMP        columns1704
 
-last1688:
+last1705:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21529,9 +21615,9 @@ last1688:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1689:
+columns1706:
 	CMPQ       CX, $0x20
-	JLE        last1690
+	JLE        last1707
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21552,9 +21638,9 @@ columns1689:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1689
+	JMP        columns1706
 
-last1690:
+last1707:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21582,9 +21668,9 @@ last1690:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1691:
+columns1708:
 	CMPQ       CX, $0x20
-	JLE        last1692
+	JLE        last1709
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21605,9 +21691,9 @@ columns1691:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1691
+	JMP        columns1708
 
-last1692:
+last1709:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21635,9 +21721,9 @@ last1692:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1693:
+columns1710:
 	CMPQ       CX, $0x20
-	JLE        last1694
+	JLE        last1711
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21658,9 +21744,9 @@ columns1693:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1693
+	JMP        columns1710
 
-last1694:
+last1711:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21688,9 +21774,9 @@ last1694:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1695:
+columns1712:
 	CMPQ       CX, $0x20
-	JLE        last1696
+	JLE        last1713
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21711,9 +21797,9 @@ columns1695:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1695
+	JMP        columns1712
 
-last1696:
+last1713:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21741,9 +21827,9 @@ last1696:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1697:
+columns1714:
 	CMPQ       CX, $0x20
-	JLE        last1698
+	JLE        last1715
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -21764,9 +21850,9 @@ columns1697:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1697
+	JMP        columns1714
 
-last1698:
+last1715:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -21787,10 +21873,119 @@ last1698:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1676
+	JNZ        eight1693
 
-kept1658:
+kept1675:
 	SFENCE
+	VZEROUPPER
+	RET
+
+// func ascendingFast(list *uint32, n int) bool
+// Requires: AVX, AVX512F
+TEXT ·ascendingFast(SB), NOSPLIT, $0-17
+	MOVQ list+0(FP), AX
+	MOVQ n+8(FP), CX
+
+sixteen:
+	VMOVDQU32 (AX), Z0
+	VPCMPUD   $0x01, 4(AX), Z0, K1
+	KORTESTW  K1, K1
+	JCC       done
+	ADDQ      $0x40, AX
+	SUBQ      $0x10, CX
+	JNZ       sixteen
+	STC
+
+done:
+	SETCS AL
+	MOVB  AL, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func belowFast(list *uint32, n int, end uint32) bool
+// Requires: AVX, AVX512F
+TEXT ·belowFast(SB), NOSPLIT, $0-25
+	MOVL         end+16(FP), AX
+	VPBROADCASTD AX, Z0
+	MOVQ         list+0(FP), AX
+	MOVQ         n+8(FP), CX
+
+sixteen:
+	VPCMPUD  $0x06, (AX), Z0, K1
+	KORTESTW K1, K1
+	JCC      done
+	ADDQ     $0x40, AX
+	SUBQ     $0x10, CX
+	JNZ      sixteen
+	STC
+
+done:
+	SETCS AL
+	MOVB  AL, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func logSumFast(a *byte, sum *float32, gap *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·logSumFast(SB), NOSPLIT, $0-32
+	MOVQ    a+0(FP), AX
+	MOVQ    sum+8(FP), CX
+	MOVQ    gap+16(FP), DX
+	MOVQ    n+24(FP), BX
+	VMOVUPD (AX), Z0
+	VMOVUPD 192(AX), Z3
+	VMOVUPD 64(AX), Z1
+	VMOVUPD 256(AX), Z4
+	VMOVUPD 128(AX), Z2
+
+next:
+	VCVTPS2PD  (CX), Z5
+	VMULPD     Z5, Z0, Z0
+	VCVTPS2PD  (DX), Z5
+	VADDPD     Z5, Z3, Z3
+	VCVTPS2PD  32(CX), Z5
+	VMULPD     Z5, Z1, Z1
+	VCVTPS2PD  32(DX), Z5
+	VADDPD     Z5, Z4, Z4
+	VCVTPS2PD  64(CX), Z5
+	VMULPD     Z5, Z0, Z0
+	VCVTPS2PD  64(DX), Z5
+	VADDPD     Z5, Z3, Z3
+	VCVTPS2PD  96(CX), Z5
+	VMULPD     Z5, Z1, Z1
+	VCVTPS2PD  96(DX), Z5
+	VADDPD     Z5, Z4, Z4
+	VCVTPS2PD  128(CX), Z5
+	VMULPD     Z5, Z0, Z0
+	VCVTPS2PD  128(DX), Z5
+	VADDPD     Z5, Z3, Z3
+	VCVTPS2PD  160(CX), Z5
+	VMULPD     Z5, Z1, Z1
+	VCVTPS2PD  160(DX), Z5
+	VADDPD     Z5, Z4, Z4
+	VCVTPS2PD  192(CX), Z5
+	VMULPD     Z5, Z0, Z0
+	VCVTPS2PD  192(DX), Z5
+	VADDPD     Z5, Z3, Z3
+	VCVTPS2PD  224(CX), Z5
+	VMULPD     Z5, Z1, Z1
+	VCVTPS2PD  224(DX), Z5
+	VADDPD     Z5, Z4, Z4
+	VGETEXPPD  Z0, Z5
+	VADDPD     Z5, Z2, Z2
+	VGETMANTPD $0x00, Z0, Z0
+	VGETEXPPD  Z1, Z5
+	VADDPD     Z5, Z2, Z2
+	VGETMANTPD $0x00, Z1, Z1
+	ADDQ       $0x00000100, CX
+	ADDQ       $0x00000100, DX
+	SUBQ       $0x40, BX
+	JNZ        next
+	VMOVUPD    Z0, (AX)
+	VMOVUPD    Z3, 192(AX)
+	VMOVUPD    Z1, 64(AX)
+	VMOVUPD    Z4, 256(AX)
+	VMOVUPD    Z2, 128(AX)
 	VZEROUPPER
 	RET
 

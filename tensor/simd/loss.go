@@ -62,6 +62,69 @@ func softmaxGeneric(s *Softmax) {
 	}
 }
 
+// LogSum is the sum of log(sum_k) + gap_k, the loss of rows whose sums, each at least 1, and gaps Softmax has left.
+func LogSum(l Level, sum, gap []float32) (loss float64) {
+	if n := len(sum) / 64 * 64; l >= AVX512 && n > 0 {
+		a := logSums{}
+		for i := range a.product {
+			a.product[i] = 1
+		}
+		logSumFast(&a, &sum[0], &gap[0], n)
+		loss, sum, gap = a.loss(), sum[n:], gap[n:]
+	}
+	return loss + logSumGeneric(sum) + sum64(gap)
+}
+
+// logSums are sums by lanes. A product is one of mantissas, their exponents are added up apart: no logarithm is taken of
+// a single number.
+type logSums struct {
+	product  [16]float64
+	exponent [8]float64
+	linear   [16]float64
+}
+
+func (a *logSums) loss() (loss float64) {
+	product := 1.0
+	for i, p := range a.product {
+		product *= p
+		loss += a.linear[i]
+	}
+	for _, e := range a.exponent {
+		loss += e * math.Ln2
+	}
+	return loss + math.Log(product)
+}
+
+// logSumGeneric is the sum of the logarithms of x, each at least 1: the logarithm of
+// products, taken before they could overflow. There are four products, for a
+// multiplication waits for the one before.
+func logSumGeneric(x []float32) float64 {
+	sum, a, b, c, d := 0.0, 1.0, 1.0, 1.0, 1.0
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a*float64(x[0]), b*float64(x[1]), c*float64(x[2]), d*float64(x[3])
+		if a > 1e200 || b > 1e200 || c > 1e200 || d > 1e200 {
+			sum += math.Log(a) + math.Log(b) + math.Log(c) + math.Log(d)
+			a, b, c, d = 1, 1, 1, 1
+		}
+	}
+	for _, v := range x {
+		a *= float64(v)
+	}
+	return sum + math.Log(a) + math.Log(b) + math.Log(c) + math.Log(d)
+}
+
+// sum64 is the sum of x, in four for the same reason.
+func sum64(x []float32) float64 {
+	a, b, c, d := 0.0, 0.0, 0.0, 0.0
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
+	}
+	for _, v := range x {
+		a += float64(v)
+	}
+	return a + b + c + d
+}
+
 // argmaxRow is the first column with the largest number of a row.
 func argmaxRow(x *Block, i, cols int) int {
 	best, top := 0, x.At(i, 0)

@@ -2,6 +2,7 @@ package simd
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -63,6 +64,31 @@ func TestSoftmaxRowsAlone(t *testing.T) {
 				if correct != 0 || !same || !bytes.Equal(whole(all), whole(before)) {
 					t.Fatalf("%v, %d columns, kind %d: %d more are right together, gradients alike %v", level, cols, kind, correct, same)
 				}
+			}
+		}
+	}
+}
+
+// TestLogSum: products of sums that would overflow, of any number of rows, and a NaN wherever it is.
+func TestLogSum(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 9))
+	for level := Generic; level <= Supported(); level++ {
+		for _, n := range []int{0, 1, 63, 64, 65, 128, 200, 1000} {
+			sum, gap, want := make([]float32, n), make([]float32, n), 0.0
+			for i := range sum {
+				sum[i], gap[i] = float32(math.Exp(80*r.Float64())), float32(10*r.Float64())
+				want += math.Log(float64(sum[i])) + float64(gap[i])
+			}
+			if got := LogSum(level, sum, gap); !(math.Abs(got-want) <= 1e-12*want) {
+				t.Fatalf("%v, %d rows: %.17g, want %.17g", level, n, got, want)
+			}
+			for i := range sum {
+				old := sum[i]
+				sum[i] = float32(math.NaN())
+				if got := LogSum(level, sum, gap); !math.IsNaN(got) {
+					t.Fatalf("%v, %d rows, of which %d has no number: %g", level, n, i, got)
+				}
+				sum[i] = old
 			}
 		}
 	}

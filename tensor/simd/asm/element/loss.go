@@ -242,23 +242,28 @@ func (k *kernel) halfDoubles(v vec, high bool) vec {
 	return w
 }
 
-// divideLess: x = x/by - y, for by from 1 to 2. On AVX-512 by an estimate of 1/by to 14 bits, which is
-// enough for bfloat16, else with one step of Newton's: a quarter of the time.
+// divideLess: x = x/by - y, for by from 1 to 2.
 func (k *kernel) divideLess(by, y, x, one vec, c series) {
 	if !k.zmm {
 		VDIVPS(by, x, x)
 		VSUBPS(y, x, x)
 		return
 	}
+	VFMSUB213PS(y, k.inverse(by, one, len(c) != len(coarse)), x)
+}
+
+// inverse is an estimate of 1/by to 14 bits on AVX-512, which is enough for bfloat16, or if exactly with one step of
+// Newton's: a quarter of a division's time.
+func (k *kernel) inverse(by, one vec, exactly bool) vec {
 	inverse := k.reg()
 	VRCP14PS(by, inverse)
-	if len(c) != len(coarse) {
+	if exactly {
 		off := k.reg()
 		VMOVAPS(one, off)
 		VFNMADD231PS(by, inverse, off)
 		VFMADD231PS(off, inverse, inverse)
 	}
-	VFMSUB213PS(y, inverse, x)
+	return inverse
 }
 
 // sumDoubles adds the lanes of a vector of float64 to a number in memory.

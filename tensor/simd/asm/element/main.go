@@ -32,6 +32,9 @@ func main() {
 		sgdKernel(s)
 	}
 	keptKernel()
+	ascendingKernel()
+	belowKernel()
+	logSumKernel()
 	clearLines()
 	settle()
 	Generate()

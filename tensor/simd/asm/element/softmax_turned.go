@@ -29,12 +29,21 @@ func (k *kernel) softmaxTurned() {
 
 // lookUp finds the labels of the rows.
 func (s *softmaxTurned) lookUp(labels reg.GPVirtual) {
+	apart, have, first := label("apart"), label("labels"), s.from(s.at)
+	s.ifApart(s.at, s.n, apart)
+	CMPQ(s.n, Imm(16))
+	JNE(LabelRef(apart))
+	s.number(first)
+	VMOVDQU32(Mem{Base: labels, Index: first, Scale: 4}, s.labels)
+	JMP(LabelRef(have))
+	Label(apart)
 	// The indices of a gather have signs, row numbers have none.
 	row, middle := s.rowNumbers(0), GP64()
 	VPXORD_BCST(bits(0x80000000), row, row)
 	MOVQ(U64(4<<31), middle)
 	ADDQ(labels, middle)
 	VPGATHERDD(Mem{Base: middle, Index: row, Scale: 4}, s.every(), s.labels)
+	Label(have)
 }
 
 // largestColumn is the rows' maxima.
@@ -125,7 +134,7 @@ func (s *softmaxTurned) store() {
 // gradients makes them of the exponentials.
 func (s *softmaxTurned) gradients() {
 	factor := s.all(s.field("Scale"))
-	VDIVPS(s.total, factor, factor)
+	VMULPS(s.inverse(s.total, s.all(num(1)), true), factor, factor)
 	s.write("Dst", func(column reg.GPVirtual, n int) []vec {
 		x, at := s.regs(n), s.from(column)
 		SUBQ(s.room, at)

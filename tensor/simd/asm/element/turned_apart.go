@@ -89,9 +89,16 @@ func (t *turned) rowNumbers(behind int) vec {
 	VPMINUD(last, place, place)
 	if t.listed {
 		t.ifPointer("List", func(list reg.GPVirtual) {
-			row := t.zero()
+			row, end, whole, have := t.zero(), GP64(), label("whole"), label("have")
+			LEAQ(Mem{Base: first, Disp: 16}, end)
+			CMPQ(end, t.field("Rows"))
+			JLE(LabelRef(whole))
 			VPGATHERDD(Mem{Base: list, Index: place, Scale: 4}, t.every(), row)
 			VMOVDQA32(row, place)
+			JMP(LabelRef(have))
+			Label(whole)
+			VMOVDQU32(Mem{Base: list, Index: first, Scale: 4}, place)
+			Label(have)
 		})
 	}
 	return place
