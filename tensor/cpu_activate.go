@@ -64,7 +64,7 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 	if draws {
 		k = 1
 		if dx.Cols*dx.dtype.Size() <= keptBytes {
-			k = c.keptRows(dx.Cols)
+			k = c.keptRows(dx.Cols, dx.dtype.Size())
 		}
 	}
 	ms := []Matrix{dx, dy, y}

@@ -152,7 +152,7 @@ func (c *CPU) mapRows(dst, src, other Matrix, m simd.Map) {
 	rows, cols, k := dst.Rows, dst.Cols, 1
 	switch {
 	case m.Drop.On:
-		k = c.keptRows(cols)
+		k = c.keptRows(cols, dst.dtype.Size())
 	case m.Center == nil && m.Scale == nil && m.Bias == nil:
 		k = repeats(flatRow, cols)
 	default:

@@ -58,14 +58,14 @@ func repeated(v *float32, n, k int) *float32 {
 }
 
 // Dropout differs from row to row. What it keeps of narrow rows is drawn for a chunk before, a bit a number, and
-// looked up while several of them are seen as one (simd.Kept). That pays below keptCols columns, and for a gradient,
-// which moves half as much again, up to keptBytes a row.
-const keptCols, keptBytes = 32, 32
+// looked up while several of them are seen as one (simd.Kept). That pays below 32 columns, below keptCols where rows
+// end within a line, and for a gradient, which moves half as much again, up to keptBytes a row.
+const keptCols, keptBytes = 64, 32
 
 // keptRows is how many rows with draws make a row: whole lines, so that these may go past the caches; 1 where draws
 // are made on the way.
-func (c *CPU) keptRows(cols int) int {
-	if cols == 0 || cols >= keptCols || c.level < simd.AVX512 {
+func (c *CPU) keptRows(cols, size int) int {
+	if cols == 0 || cols >= keptCols || cols >= 32 && cols*size%64 == 0 || c.level < simd.AVX512 {
 		return 1
 	}
 	return max(32, foldRow/cols&^31)

@@ -21085,7 +21085,7 @@ row1664:
 
 // func keptAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2, MMX+
-TEXT ·keptAVX512(SB), $16-8
+TEXT ·keptAVX512(SB), $48-8
 	MOVQ         a+0(FP), AX
 	MOVQ         64(AX), CX
 	MOVQ         (AX), DX
@@ -21139,8 +21139,639 @@ half1673:
 
 both1674:
 skip1672:
+	CMPQ        CX, $0x20
+	JLE         long1676
+	CMPQ        CX, $0x28
+	JGT         other1677
+	LEAQ        -32(CX), AX
+	VMOVDQU32   elementPairs1<>+0(SB), Z9
+	VMOVDQU32   elementPairs4<>+0(SB), Z10
+	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
+
+eight1678:
+	TESTQ     DX, DX
+	JZ        plain1679
+	VPMOVZXDQ (DX), Z11
+	ADDQ      $0x20, DX
+	JMP       have1680
+
+plain1679:
+	VPMOVZXDQ Y0, Z11
+	VPADDD    elementEight<>+32(SB), Y0, Y0
+
+have1680:
+	VPADDQ  Z5, Z11, Z11
+	VPMULLQ Z1, Z11, Z11
+	VPADDQ  Z4, Z11, Z11
+	VPSRLQ  $0x1e, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	VPMULLQ Z2, Z11, Z11
+	VPSRLQ  $0x1b, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	VPMULLQ Z3, Z11, Z11
+	VPSRLQ  $0x1f, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	ADDQ    R11, R10
+
+ask1681:
+	CMPQ       R9, R10
+	JAE        asked1682
+	PREFETCHT1 (R9)
+	ADDQ       $0x40, R9
+	JMP        ask1681
+
+asked1682:
+	ADDQ R14, R13
+
+ask1683:
+	CMPQ       R12, R13
+	JAE        asked1684
+	PREFETCHT1 (R12)
+	ADDQ       $0x40, R12
+	JMP        ask1683
+
+asked1684:
+	VMOVDQU32  elementKeys4<>+0(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys4<>+64(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z10, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVL       R15, 16(SP)
+	VMOVDQU32  elementKeys4<>+128(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys4<>+192(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z10, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVL       R15, 20(SP)
+	VMOVDQU32  elementKeys1<>+0(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+64(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVBQZX    16(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+128(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+192(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVBQZX    17(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+256(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+320(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVBQZX    18(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+384(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+448(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVBQZX    19(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+512(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+576(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVBQZX    20(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVBQZX    21(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVBQZX    22(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+896(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+960(SB), Z13
+	VPERMD     Z11, Z13, Z11
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z13
+	VPXORD     Z12, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z12
+	VPTERNLOGD $0x96, Z12, Z11, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, R15
+	MOVBQZX    23(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	SUBQ       $0x08, BX
+	JNZ        eight1678
+	JMP        kept1675
+
+other1677:
+	CMPQ        CX, $0x20
+	JLE         long1676
+	CMPQ        CX, $0x30
+	JGT         other1685
+	LEAQ        -32(CX), AX
+	VMOVDQU32   elementPairs1<>+0(SB), Z9
+	VMOVDQU32   elementPairs2<>+0(SB), Z10
+	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
+
+eight1686:
+	TESTQ     DX, DX
+	JZ        plain1687
+	VPMOVZXDQ (DX), Z11
+	ADDQ      $0x20, DX
+	JMP       have1688
+
+plain1687:
+	VPMOVZXDQ Y0, Z11
+	VPADDD    elementEight<>+32(SB), Y0, Y0
+
+have1688:
+	VPADDQ  Z5, Z11, Z11
+	VPMULLQ Z1, Z11, Z11
+	VPADDQ  Z4, Z11, Z11
+	VPSRLQ  $0x1e, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	VPMULLQ Z2, Z11, Z11
+	VPSRLQ  $0x1b, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	VPMULLQ Z3, Z11, Z11
+	VPSRLQ  $0x1f, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	ADDQ    R11, R10
+
+ask1689:
+	CMPQ       R9, R10
+	JAE        asked1690
+	PREFETCHT1 (R9)
+	ADDQ       $0x40, R9
+	JMP        ask1689
+
+asked1690:
+	ADDQ R14, R13
+
+ask1691:
+	CMPQ       R12, R13
+	JAE        asked1692
+	PREFETCHT1 (R12)
+	ADDQ       $0x40, R12
+	JMP        ask1691
+
+asked1692:
+	VMOVDQU32  elementKeys2<>+0(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys2<>+64(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z10, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVL       R15, 32(SP)
+	VMOVDQU32  elementKeys2<>+128(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys2<>+192(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z10, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVL       R15, 36(SP)
+	VMOVDQU32  elementKeys2<>+256(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys2<>+320(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z10, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVL       R15, 40(SP)
+	VMOVDQU32  elementKeys2<>+384(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys2<>+448(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z10, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVL       R15, 44(SP)
+	VMOVDQU32  elementKeys1<>+0(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+64(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVWQZX    32(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+128(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+192(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVWQZX    34(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+256(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+320(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVWQZX    36(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+384(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+448(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVWQZX    38(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+512(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+576(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVWQZX    40(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVWQZX    42(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	MOVWQZX    44(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+896(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+960(SB), Z13
+	VPERMD     Z11, Z13, Z11
+	VPADDD     Z9, Z12, Z12
+	VPSRLD     $0x10, Z12, Z13
+	VPXORD     Z12, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z12
+	VPTERNLOGD $0x96, Z12, Z11, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, R15
+	MOVWQZX    46(SP), BP
+	BZHIQ      AX, BP, BP
+	SHLQ       $0x20, BP
+	ORQ        BP, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	SUBQ       $0x08, BX
+	JNZ        eight1686
+	JMP        kept1675
+
+other1685:
+long1676:
 	CMPQ         CX, $0x08
-	JGT          wider1676
+	JGT          wider1693
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21150,18 +21781,18 @@ skip1672:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1677:
+eight1694:
 	TESTQ     DX, DX
-	JZ        plain1678
+	JZ        plain1695
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1679
+	JMP       have1696
 
-plain1678:
+plain1695:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1679:
+have1696:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21175,26 +21806,26 @@ have1679:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1680:
+ask1697:
 	CMPQ       R9, R10
-	JAE        asked1681
+	JAE        asked1698
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1680
+	JMP        ask1697
 
-asked1681:
+asked1698:
 	ADDQ R14, R13
 
-ask1682:
+ask1699:
 	CMPQ       R12, R13
-	JAE        asked1683
+	JAE        asked1700
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1682
+	JMP        ask1699
 
-asked1683:
-	VMOVDQU32  elementKeys4<>+0(SB), Z12
-	VPERMD     Z10, Z12, Z11
+asked1700:
+	VMOVDQU32  elementKeys4<>+0(SB), Z11
+	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
 	VPERMD     Z10, Z12, Z12
 	VPADDD     Z9, Z11, Z11
@@ -21217,8 +21848,8 @@ asked1683:
 	SHRQ       $0x03, R15
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys4<>+128(SB), Z12
-	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys4<>+128(SB), Z11
+	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+192(SB), Z12
 	VPERMD     Z10, Z12, Z10
 	VPADDD     Z9, Z11, Z11
@@ -21242,12 +21873,12 @@ asked1683:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1677
+	JNZ        eight1694
 	JMP        kept1675
 
-wider1676:
+wider1693:
 	CMPQ         CX, $0x10
-	JGT          wider1684
+	JGT          wider1701
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21257,18 +21888,18 @@ wider1676:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1685:
+eight1702:
 	TESTQ     DX, DX
-	JZ        plain1686
+	JZ        plain1703
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1687
+	JMP       have1704
 
-plain1686:
+plain1703:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1687:
+have1704:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21282,26 +21913,26 @@ have1687:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1688:
+ask1705:
 	CMPQ       R9, R10
-	JAE        asked1689
+	JAE        asked1706
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1688
+	JMP        ask1705
 
-asked1689:
+asked1706:
 	ADDQ R14, R13
 
-ask1690:
+ask1707:
 	CMPQ       R12, R13
-	JAE        asked1691
+	JAE        asked1708
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1690
+	JMP        ask1707
 
-asked1691:
-	VMOVDQU32  elementKeys2<>+0(SB), Z12
-	VPERMD     Z10, Z12, Z11
+asked1708:
+	VMOVDQU32  elementKeys2<>+0(SB), Z11
+	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
 	VPERMD     Z10, Z12, Z12
 	VPADDD     Z9, Z11, Z11
@@ -21324,8 +21955,8 @@ asked1691:
 	SHRQ       $0x03, R15
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys2<>+128(SB), Z12
-	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys2<>+128(SB), Z11
+	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+192(SB), Z12
 	VPERMD     Z10, Z12, Z12
 	VPADDD     Z9, Z11, Z11
@@ -21348,8 +21979,8 @@ asked1691:
 	SHRQ       $0x03, R15
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys2<>+256(SB), Z12
-	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys2<>+256(SB), Z11
+	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+320(SB), Z12
 	VPERMD     Z10, Z12, Z12
 	VPADDD     Z9, Z11, Z11
@@ -21372,8 +22003,8 @@ asked1691:
 	SHRQ       $0x03, R15
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys2<>+384(SB), Z12
-	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys2<>+384(SB), Z11
+	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+448(SB), Z12
 	VPERMD     Z10, Z12, Z10
 	VPADDD     Z9, Z11, Z11
@@ -21397,26 +22028,26 @@ asked1691:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1685
+	JNZ        eight1702
 	JMP        kept1675
 
-wider1684:
+wider1701:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1693:
+eight1710:
 	TESTQ     DX, DX
-	JZ        plain1694
+	JZ        plain1711
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1695
+	JMP       have1712
 
-plain1694:
+plain1711:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1695:
+have1712:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21430,35 +22061,35 @@ have1695:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1696:
+ask1713:
 	CMPQ       R9, R10
-	JAE        asked1697
+	JAE        asked1714
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1696
+	JMP        ask1713
 
-asked1697:
+asked1714:
 	ADDQ R14, R13
 
-ask1698:
+ask1715:
 	CMPQ       R12, R13
-	JAE        asked1699
+	JAE        asked1716
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1698
+	JMP        ask1715
 
-asked1699:
-	VMOVDQU32 elementKeys1<>+0(SB), Z13
-	VPERMD    Z11, Z13, Z12
+asked1716:
+	VMOVDQU32 elementKeys1<>+0(SB), Z12
+	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
 	VPERMD    Z11, Z13, Z13
 	VPADDD    Z9, Z12, Z12
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns1700:
+columns1717:
 	CMPQ       CX, $0x20
-	JLE        last1701
+	JLE        last1718
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21479,9 +22110,9 @@ columns1700:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1700
+	JMP        columns1717
 
-last1701:
+last1718:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21501,17 +22132,17 @@ last1701:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+128(SB), Z13
-	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+128(SB), Z12
+	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+192(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1702:
+columns1719:
 	CMPQ       CX, $0x20
-	JLE        last1703
+	JLE        last1720
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21532,9 +22163,9 @@ columns1702:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1702
+	JMP        columns1719
 
-last1703:
+last1720:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21554,17 +22185,17 @@ last1703:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+256(SB), Z13
-	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+256(SB), Z12
+	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+320(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1704:
+columns1721:
 	CMPQ       CX, $0x20
-	JLE        last1705
+	JLE        last1722
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21585,9 +22216,9 @@ columns1704:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1704
+	JMP        columns1721
 
-last1705:
+last1722:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21607,17 +22238,17 @@ last1705:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+384(SB), Z13
-	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+384(SB), Z12
+	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+448(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1706:
+columns1723:
 	CMPQ       CX, $0x20
-	JLE        last1707
+	JLE        last1724
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21638,9 +22269,9 @@ columns1706:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1706
+	JMP        columns1723
 
-last1707:
+last1724:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21660,17 +22291,17 @@ last1707:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+512(SB), Z13
-	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+512(SB), Z12
+	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+576(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1708:
+columns1725:
 	CMPQ       CX, $0x20
-	JLE        last1709
+	JLE        last1726
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21691,9 +22322,9 @@ columns1708:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1708
+	JMP        columns1725
 
-last1709:
+last1726:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21713,17 +22344,17 @@ last1709:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+640(SB), Z13
-	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+704(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1710:
+columns1727:
 	CMPQ       CX, $0x20
-	JLE        last1711
+	JLE        last1728
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21744,9 +22375,9 @@ columns1710:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1710
+	JMP        columns1727
 
-last1711:
+last1728:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21766,17 +22397,17 @@ last1711:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+768(SB), Z13
-	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+832(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1712:
+columns1729:
 	CMPQ       CX, $0x20
-	JLE        last1713
+	JLE        last1730
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21797,9 +22428,9 @@ columns1712:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1712
+	JMP        columns1729
 
-last1713:
+last1730:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -21819,17 +22450,17 @@ last1713:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+896(SB), Z13
-	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+896(SB), Z12
+	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+960(SB), Z13
 	VPERMD     Z11, Z13, Z11
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1714:
+columns1731:
 	CMPQ       CX, $0x20
-	JLE        last1715
+	JLE        last1732
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -21850,9 +22481,9 @@ columns1714:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1714
+	JMP        columns1731
 
-last1715:
+last1732:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -21873,7 +22504,7 @@ last1715:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1693
+	JNZ        eight1710
 
 kept1675:
 	SFENCE

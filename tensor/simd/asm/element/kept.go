@@ -31,7 +31,18 @@ type asked struct{ next, end, step reg.GPVirtual }
 func keptKernel() {
 	k := &kept{kernel: begin(avx512, "kept", "Kept")}
 	k.prepare()
-	done := label("kept")
+	done, long := label("kept"), label("long")
+	for _, tail := range []int{8, 16} {
+		other := label("other")
+		CMPQ(k.cols, Imm(32))
+		JLE(LabelRef(long))
+		CMPQ(k.cols, Imm(uint64(32+tail)))
+		JGT(LabelRef(other))
+		k.rowsAndTails(tail)
+		JMP(LabelRef(done))
+		Label(other)
+	}
+	Label(long)
 	for _, per := range []int{4, 2, 1} {
 		wider := label("wider")
 		if per > 1 {
@@ -115,12 +126,7 @@ func (k *kept) rowsBy(per int) {
 	k.eightKeys()
 	k.askEight()
 	for v := range 8 / per {
-		x, high, order := ZMM(), ZMM(), ZMM()
-		VMOVDQU32(keptTables[per].order.Offset(128*v), order)
-		VPERMD(k.keys, order, x)
-		VMOVDQU32(keptTables[per].order.Offset(128*v+64), order)
-		VPERMD(k.keys, order, high)
-		VPADDD(pairs, x, x)
+		x, high := k.hashes(per, v, pairs)
 		if per > 1 {
 			m := k.draw(x, high)
 			PEXTQ(which, m, m)
@@ -128,6 +134,49 @@ func (k *kept) rowsBy(per int) {
 			continue
 		}
 		k.wholeRow(x, high, step, count)
+	}
+	SUBQ(Imm(8), k.left)
+	JNZ(LabelRef(start))
+}
+
+// hashes are those of vector v of the next eight rows, per of them a vector, for the pairs of columns.
+func (k *kept) hashes(per, v int, pairs vec) (x, high vec) {
+	x, high = ZMM(), ZMM()
+	for half, keys := range []vec{x, high} {
+		order := ZMM()
+		VMOVDQU32(keptTables[per].order.Offset(128*v+64*half), order)
+		VPERMD(k.keys, order, keys)
+	}
+	VPADDD(pairs, x, x)
+	return x, high
+}
+
+// rowsAndTails draws for rows of more than 32 columns, by up to tail: a vector for each, and one for what is left of several.
+func (k *kept) rowsAndTails(tail int) {
+	per, left, ends := 32/tail, GP64(), AllocLocal(16)
+	LEAQ(Mem{Base: k.cols, Disp: -32}, left)
+	pairs, tails := ZMM(), ZMM()
+	VMOVDQU32(keptTables[1].pairs, pairs)
+	VMOVDQU32(keptTables[per].pairs, tails)
+	VPADDD_BCST(bits(16*dropC0&0xffffffff), tails, tails)
+	start := label("eight")
+	Label(start)
+	k.eightKeys()
+	k.askEight()
+	for v := range 8 / per {
+		MOVL(k.draw(k.hashes(per, v, tails)).As32(), ends.Offset(4*v))
+	}
+	for row := range 8 {
+		m, end := k.draw(k.hashes(1, row, pairs)), GP64()
+		if tail == 8 {
+			MOVBQZX(ends.Offset(row), end)
+		} else {
+			MOVWQZX(ends.Offset(2*row), end)
+		}
+		BZHIQ(left, end, end)
+		SHLQ(Imm(32), end)
+		ORQ(end, m)
+		k.append(m, k.cols)
 	}
 	SUBQ(Imm(8), k.left)
 	JNZ(LabelRef(start))
@@ -191,7 +240,7 @@ func (k *kept) draw(x, high vec) reg.GPVirtual {
 	return r
 }
 
-// append stores the lowest count bits of m, at most 32, behind those before.
+// append stores the lowest count bits of m, at most 57, behind those before.
 func (k *kept) append(m, count reg.GPVirtual) {
 	t := GP64()
 	SHLXQ(k.count, m, m)
