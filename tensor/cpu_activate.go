@@ -63,7 +63,7 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 	k := repeats(foldRow, dx.Cols)
 	if draws {
 		k = 1
-		if dx.Cols*dx.dtype.Size() <= keptBytes {
+		if dx.Cols*dx.dtype.Size() < 64 {
 			k = c.keptRows(dx.Cols, dx.dtype.Size())
 		}
 	}

@@ -59,8 +59,8 @@ func repeated(v *float32, n, k int) *float32 {
 
 // Dropout differs from row to row. What it keeps of narrow rows is drawn for a chunk before, a bit a number, and
 // looked up while several of them are seen as one (simd.Kept). That pays below 32 columns, below keptCols where rows
-// end within a line, and for a gradient, which moves half as much again, up to keptBytes a row.
-const keptCols, keptBytes = 64, 32
+// end within a line, and for a gradient, which moves half as much again, of rows of less than a line.
+const keptCols = 64
 
 // keptRows is how many rows with draws make a row: whole lines, so that these may go past the caches; 1 where draws
 // are made on the way.
