@@ -17,12 +17,15 @@ func (c *CPU) short(dst, a Matrix, op MatMul) bool {
 		(dst.Cols <= simd.StripsWide && dst.contiguous() || dst.Cols%32 == 0)
 }
 
+// shortRoom is how many numbers a core takes for itself, away from another's.
+const shortRoom = simd.StripsRoom + 1024
+
 // tallSmallShort: dst = a · op(b) for whole units of rows; it returns how many rows these are.
 func (c *CPU) tallSmallShort(dst, a, b Matrix, op MatMul) int {
 	rows := dst.Rows / simd.StripsRows * simd.StripsRows
 	of := simd.Strips16{ARow: 2 * a.stride, CRow: 2 * dst.stride, Cols: dst.Cols, Depth: a.Cols}
 	panels := c.packSmall16(b, op.TransB, of.Padded(), dst.Cols)
-	room := c.Scratch(F32, c.threads, simd.StripsRoom+1024) // what is asked for ahead should not be another core's
+	room := c.Scratch(F32, c.threads, shortRoom)
 	of.B, of.Past = panels.base(), flag(dst.Bytes() >= streamBytes && uintptr(dst.base())&63 == 0 && of.WholeLines())
 	strips := make([]perCore[simd.Strips16], c.threads)
 	block := max(1, (64<<10)/(simd.StripsRows*(of.ARow+of.CRow))) * simd.StripsRows

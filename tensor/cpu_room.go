@@ -20,12 +20,14 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 		left, right, tail := g.room16()
 		return 2 * (left + right + tail)
 	case op.TransA && (c.outer(a, b) || c.outer(b, a)):
-		return 4 * simd.Packing{Width: 8, Pitch: simd.OuterPitch, Depth: outerRows}.Size(m)
+		return 0
 	case op.TransA && c.splits(a, b, m, n): // in parts, 6 bytes a number
 		return min(6*256*up32(m), 512<<10) + 6*256*min(up32(n), 128)
 	case op.TransA:
 		g := newTallTall(c.level, a.Rows, n, m)
 		return 4 * (g.left.Size(n) + g.right.Size(m))
+	case narrow && c.short(dst, a, op):
+		return 4 * shortRoom
 	case narrow:
 		g := newProduct16(dst, a, op)
 		return 4*g.sums() + 2*g.rows()

@@ -151,7 +151,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{130, 100, 7}, {50, 33, 1}, {300, 16, 8}, // dot products
 		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, // weights in registers
 		{100, 9, 7}, {75, 64, 16}, {70, 33, 64}, {64, 100, 16}, // bfloat16 rounded as it is made
-		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, // weights' gradients of few columns
+		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, // weights' gradients of few columns
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {

@@ -2,25 +2,22 @@ package simd
 
 import "unsafe"
 
-// Outer is a step of a product of tall matrices of which one is narrow, C = Aᵀ·B or C += Aᵀ·B: eight columns of A by up
-// to OuterWidth of B, of which all numbers are read once, as they lie. A is packed eight numbers a row, OuterPitch apart.
-// C has whole vectors.
+// Outer is a step of a product of tall matrices of which one is narrow, C = Aᵀ·B or C += Aᵀ·B: up to OuterLeft columns of
+// A by up to OuterWidth of B. Rows of both are read once, as they lie. C has OuterLeft rows of whole vectors.
 type Outer struct {
-	A, B, C    unsafe.Pointer
-	BRow, CRow int // bytes from one row to the next
-	Rows, Cols int // of B
-	Add        int
+	A, B, C          unsafe.Pointer
+	ARow, BRow, CRow int // bytes from one row to the next
+	Rows, Cols       int // of B
+	Left             int // columns of A
+	Add              int
 	// Ahead is memory the caller will need next: of each of its rows, BRow apart, a line for each vector of B is
 	// asked for, AheadStep bytes from each other.
 	Ahead     uintptr
 	AheadStep int
 }
 
-// OuterWidth is the most columns of B, and OuterPitch how many numbers rows of A lie apart.
-const (
-	OuterWidth = 48
-	OuterPitch = 16
-)
+// OuterLeft and OuterWidth are the most columns of A and of B.
+const OuterLeft, OuterWidth = 8, 48
 
 // Run computes the step.
 func (t *Outer) Run(level Level) {
@@ -28,13 +25,13 @@ func (t *Outer) Run(level Level) {
 		runOuter(t)
 		return
 	}
-	for j := range 8 {
+	for j := range t.Left {
 		c := unsafe.Slice((*float32)(unsafe.Add(t.C, j*t.CRow)), t.Cols)
 		if t.Add == 0 {
 			clear(c)
 		}
 		for r := range t.Rows {
-			x := *(*float32)(unsafe.Add(t.A, 4*(r*OuterPitch+j)))
+			x := *(*float32)(unsafe.Add(t.A, r*t.ARow+4*j))
 			for i, y := range unsafe.Slice((*float32)(unsafe.Add(t.B, r*t.BRow)), t.Cols) {
 				c[i] += x * y
 			}

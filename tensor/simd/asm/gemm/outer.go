@@ -13,17 +13,22 @@ const (
 	fieldOuterA = 8 * iota
 	fieldOuterB
 	fieldOuterC
+	fieldOuterARow
 	fieldOuterBRow
 	fieldOuterCRow
 	fieldOuterRows
 	fieldOuterCols
+	fieldOuterLeft
 	fieldOuterAdd
 	fieldOuterAhead
 	fieldOuterAheadStep
 )
 
-// outer512: eight columns of A by up to three vectors of B, whose sums stay in registers for all rows. Rows of A are
-// eight numbers that lie 64 bytes apart; rows of B are read as they lie.
+// outerAhead is how many bytes ahead rows of A are asked for.
+const outerAhead = 8 << 10
+
+// outer512: up to eight columns of A by up to three vectors of B, whose sums stay in registers for all rows. Rows of both
+// are read as they lie.
 func outer512(vectors int) {
 	TEXT(fmt.Sprintf("outer512w%d", vectors), NOSPLIT, "func(t *byte)")
 	Pragma("noescape")
@@ -32,7 +37,7 @@ func outer512(vectors int) {
 	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
 	sum := func(j, v int) VecPhysical { return avx512.vec[vectors*j+v] }
 	x, one := avx512.vec[24:27], avx512.vec[27:29]
-	a, b, c, brow, crow, rows, ahead, step, tmp := RSI, RDI, R8, R9, R10, R11, R12, R13, RBX
+	a, b, c, arow, brow, crow, rows, left, ahead, step, tmp := RSI, RDI, R8, R14, R9, R10, R11, RDX, R12, R13, RBX
 
 	MOVQ(at(fieldOuterCols), RCX)
 	for v := range vectors { // the lanes of the last vector, and all of others
@@ -43,9 +48,11 @@ func outer512(vectors int) {
 	}
 	MOVQ(at(fieldOuterA), a)
 	MOVQ(at(fieldOuterB), b)
+	MOVQ(at(fieldOuterARow), arow)
 	MOVQ(at(fieldOuterBRow), brow)
 	MOVQ(at(fieldOuterCRow), crow)
 	MOVQ(at(fieldOuterRows), rows)
+	MOVQ(at(fieldOuterLeft), left)
 	MOVQ(at(fieldOuterAhead), ahead)
 	MOVQ(at(fieldOuterAheadStep), step)
 	for j := range 8 {
@@ -62,13 +69,19 @@ func outer512(vectors int) {
 		}
 		PREFETCHT0(m)
 	}
+	PREFETCHT0(Mem{Base: a, Disp: outerAhead})
 	for j := range 8 {
 		VBROADCASTSS(Mem{Base: a, Disp: 4 * j}, one[j%2])
 		for v := range vectors {
 			VFMADD231PS(x[v], one[j%2], sum(j, v))
 		}
+		if j < 7 {
+			CMPQ(left, Imm(uint64(j+1)))
+			JEQ(LabelRef("next"))
+		}
 	}
-	ADDQ(Imm(64), a)
+	Label("next")
+	ADDQ(arow, a)
 	ADDQ(brow, b)
 	ADDQ(brow, ahead)
 	DECQ(rows)
