@@ -16,7 +16,8 @@ import (
 //	tallᵀ · tall     the sum runs over the tall side: see cpu_matmul_tall.go
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
-// float32 on both sides in two parts or in three (cpu_matmul_halves.go, cpu_matmul_split.go, cpu_matmul_narrow.go).
+// float32 on both sides in two parts or in three (cpu_matmul_halves.go, cpu_matmul_split.go; with one side of 33 to 48
+// columns cpu_matmul_narrow.go and cpu_matmul_outer_halves.go).
 // Rows of float32 to up to eight columns are dot products (cpu_matmul_dots.go), and those of up to sixteen numbers keep
 // weights in registers (cpu_matmul_fan.go).
 // Where enough of a float32 side is zero, zeros are skipped (cpu_matmul_lists.go).

@@ -81,7 +81,10 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	case c.outer(a, b) && listsB >= listLimit:
 		c.tallTallOuter(dst, a, b, op)
 		return
-	case listsB < listLimit, c.outer(b, a):
+	case c.outerHalves(a, b):
+		c.tallTallOuterHalves(dst, a, b, op)
+		return
+	case listsB < listLimit, c.outer(b, a), c.outerHalves(b, a):
 		c.tallTallSwapped(dst, a, b, op)
 		return
 	case split && dst.Cols < dst.Rows, // a's tiles have to be turned

@@ -152,6 +152,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, // weights in registers
 		{100, 9, 7}, {75, 64, 16}, {70, 33, 64}, {64, 100, 16}, // bfloat16 rounded as it is made
 		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, // weights' gradients of few columns
+		{40, 300, 130}, {256, 31, 33}, {48, 97, 141}, // and of 33 to 48
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {
@@ -196,8 +197,8 @@ func TestMatMulTall(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(level)))
 			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
 				op := MatMul{TransA: true}
-				for _, s := range [][2]int{{30, 9001}, {67, 2001}, {50, 6301}, {7, 9001}} {
-					dst, a, b := randomProduct(c, r, s[0], s[1], s[0]+5, op, types, false)
+				for _, s := range [][3]int{{30, 9001, 35}, {67, 2001, 72}, {50, 6301, 55}, {7, 9001, 12}, {40, 3001, 130}} {
+					dst, a, b := randomProduct(c, r, s[0], s[1], s[2], op, types, false)
 					checkProduct(t, c, dst, a, b, op)
 				}
 				bias := randomView(c, r, F32, 1, 40, false)
@@ -218,23 +219,23 @@ func TestMatMulSameForAnyThreads(t *testing.T) {
 	for _, level := range levels() {
 		for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
 			for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
-				for _, width := range []int{24, 72} {
-					sameForAnyThreads(t, level, types, op, width)
+				for _, widths := range [][2]int{{24, 33}, {72, 81}, {40, 130}} {
+					sameForAnyThreads(t, level, types, op, widths)
 				}
 			}
 		}
 	}
 }
 
-func sameForAnyThreads(t *testing.T, level simd.Level, types [3]DType, op MatMul, width int) {
+func sameForAnyThreads(t *testing.T, level simd.Level, types [3]DType, op MatMul, widths [2]int) {
 	var first []float64
 	for _, threads := range []int{1, 2, 3} {
 		c := NewCPULevel(threads, level)
-		m, k := 3000, width
+		m, k := 3000, widths[0]
 		if op.TransA {
 			m, k = k, m
 		}
-		dst, a, b := randomProduct(c, rand.New(rand.NewPCG(4, 4)), m, k, width+9, op, types, false)
+		dst, a, b := randomProduct(c, rand.New(rand.NewPCG(4, 4)), m, k, widths[1], op, types, false)
 		c.MatMul(dst, a, b, op)
 		sums := c.New(F32, 1, a.Cols)
 		c.ColumnSum(sums, a, false)
@@ -243,7 +244,7 @@ func sameForAnyThreads(t *testing.T, level simd.Level, types [3]DType, op MatMul
 		if threads == 1 {
 			first = got
 		} else if !slices.Equal(got, first) {
-			t.Errorf("%v, TransA %v TransB %v, %d wide: %d threads differ from one", level, op.TransA, op.TransB, width, threads)
+			t.Errorf("%v, TransA %v TransB %v, %v wide: %d threads differ from one", level, op.TransA, op.TransB, widths, threads)
 		}
 	}
 }
@@ -278,8 +279,9 @@ func TestProductsOfAnySize(t *testing.T) {
 	for _, level := range levels() {
 		c := NewCPULevel(2, level)
 		r := rand.New(rand.NewPCG(7, 7))
-		for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}, {Add: true}} {
-			dst, a, b := randomProduct(c, r, 130, 90, 96, op, typeCases[0], false)
+		for i, op := range []MatMul{{}, {TransB: true}, {TransA: true}, {Add: true}, {TransA: true}} {
+			cols := []int{96, 40}[i/4] // the last are weights' gradients of few columns
+			dst, a, b := randomProduct(c, r, 130, 90, cols, op, typeCases[0], false)
 			zeroRows(dst)
 			scale := func(m Matrix, rows bool) {
 				for i := range m.f32 {
@@ -311,8 +313,8 @@ func TestProductsKeepNaN(t *testing.T) {
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 			for _, op := range []MatMul{{}, {TransA: true}} {
 				for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}, {BF16, BF16, F32}} {
-					for _, width := range []int{7, 40, 64} {
-						badProduct(t, c, width, op, types, bad)
+					for _, widths := range [][2]int{{7, 7}, {40, 40}, {64, 64}, {40, 130}, {130, 40}} {
+						badProduct(t, c, widths, op, types, bad)
 					}
 				}
 			}
@@ -322,12 +324,12 @@ func TestProductsKeepNaN(t *testing.T) {
 }
 
 // badProduct is a product with what is not a number in row 5 of a, or in column 5.
-func badProduct(t *testing.T, c *CPU, width int, op MatMul, types [3]DType, bad float32) {
-	m, k := 70, width
+func badProduct(t *testing.T, c *CPU, widths [2]int, op MatMul, types [3]DType, bad float32) {
+	m, k := 70, widths[0]
 	if op.TransA {
 		m, k = k, m
 	}
-	dst, a, b := randomProduct(c, rand.New(rand.NewPCG(8, 8)), m, k, width, op, types, false)
+	dst, a, b := randomProduct(c, rand.New(rand.NewPCG(8, 8)), m, k, widths[1], op, types, false)
 	host := make([]float32, a.Rows*a.Cols)
 	c.Download32(host, a)
 	host[5*a.Cols+5] = bad

@@ -37,6 +37,12 @@ func runTiles48(t *Tiles48) { tiles48((*byte)(unsafe.Pointer(t))) }
 
 func runHalves(t *Halves) { tilesHalves((*byte)(unsafe.Pointer(t))) }
 
+func runOuterHalves(t *OuterHalves) { outerHalves((*byte)(unsafe.Pointer(t))) }
+
+func columnScales(scale, back, src *float32, rows, cols, stride int) {
+	columnScales512((*byte)(unsafe.Pointer(scale)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
+}
+
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {
 	halveRows512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
 }

@@ -24,6 +24,10 @@ func splitPairs(dst *uint16, src *float32, rows, cols, stride, panel int) {}
 
 func runHalves(*Halves) {}
 
+func runOuterHalves(*OuterHalves) {}
+
+func columnScales(scale, back, src *float32, rows, cols, stride int) {}
+
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {}
 
 func halvePairs(dst *uint16, back, src *float32, rows, cols, stride, panel int) {}

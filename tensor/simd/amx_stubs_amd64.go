@@ -52,4 +52,10 @@ func halvePairs512(dst *byte, back *byte, src *byte, rows int, cols int, stride 
 //go:noescape
 func tilesHalves(t *byte)
 
+//go:noescape
+func outerHalves(t *byte)
+
+//go:noescape
+func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int)
+
 func hasHalves() bool

@@ -44,6 +44,32 @@ func halve(x, y, wide VecPhysical) {
 	VSUBPS(wide, x, x)
 }
 
+// sideBySide is the order that puts numbers of two rows side by side.
+var sideBySide = Z27
+
+// halvePair is the instructions that halve 16 columns of two rows, side by side: the upper halves into one line, the
+// lower into another. It takes six registers.
+func halvePair(x0, x1 Mem, m0, m1 OpmaskPhysical, scale VecPhysical, upper, lower Mem, z []VecPhysical) []func() {
+	join := func() { VINSERTI64X4(Imm(1), z[3].AsY(), z[2], z[2]) }
+	order := func() { VPERMW(z[2], sideBySide, z[2]) }
+	return []func(){
+		func() { VMULPS_Z(x0, scale, m0, z[0]) },
+		func() { VMULPS_Z(x1, scale, m1, z[1]) },
+		func() { VCVTPS2PH(Imm(0), z[0], z[2].AsY()) },
+		func() { VCVTPS2PH(Imm(0), z[1], z[3].AsY()) },
+		func() { VCVTPH2PS(z[2].AsY(), z[4]) },
+		func() { VCVTPH2PS(z[3].AsY(), z[5]) },
+		func() { VSUBPS(z[4], z[0], z[0]) },
+		func() { VSUBPS(z[5], z[1], z[1]) },
+		join, order,
+		func() { VMOVUPS(z[2], upper) },
+		func() { VCVTPS2PH(Imm(0), z[0], z[2].AsY()) },
+		func() { VCVTPS2PH(Imm(0), z[1], z[3].AsY()) },
+		join, order,
+		func() { VMOVUPS(z[2], lower) },
+	}
+}
+
 // halveRows: 32 numbers of a row make a line of two tiles. A row is read for its largest number, and once
 // more from the nearest cache.
 func halveRows() {
@@ -128,22 +154,15 @@ func halvePairs() {
 	loadParams("dst back src rows cols stride panel", dst, back, src, rows, cols, stride, panel)
 	s, d, n, line := R11, R12, R13, R15
 	loadHalfConstants(EAX)
-	VMOVUPS(order, Z27)
+	VMOVUPS(order, sideBySide)
 	KXORW(K5, K5, K5)
 	// column is 16 columns of two rows.
 	column := func(disp, out int, scale VecPhysical, m0, m1 OpmaskPhysical) {
-		VMULPS_Z(Mem{Base: s, Disp: disp}, scale, m0, Z0)
-		VMULPS_Z(Mem{Base: s, Index: stride, Scale: 1, Disp: disp}, scale, m1, Z1)
-		halve(Z0, Z2, Z6)
-		halve(Z1, Z3, Z7)
-		VINSERTI64X4(Imm(1), Y3, Z2, Z2)
-		VPERMW(Z2, Z27, Z2)
-		VMOVUPS(Z2, Mem{Base: d, Disp: out})
-		VCVTPS2PH(Imm(0), Z0, Y0)
-		VCVTPS2PH(Imm(0), Z1, Y1)
-		VINSERTI64X4(Imm(1), Y1, Z0, Z0)
-		VPERMW(Z0, Z27, Z0)
-		VMOVUPS(Z0, Mem{Base: d, Disp: out + halfBytes})
+		z := []VecPhysical{Z0, Z1, Z2, Z3, Z6, Z7}
+		for _, do := range halvePair(Mem{Base: s, Disp: disp}, Mem{Base: s, Index: stride, Scale: 1, Disp: disp}, m0, m1, scale,
+			Mem{Base: d, Disp: out}, Mem{Base: d, Disp: out + halfBytes}, z) {
+			do()
+		}
 	}
 	next := func(label string) { // line
 		ADDQ(Imm(64), d)

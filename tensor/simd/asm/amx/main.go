@@ -28,6 +28,8 @@ func main() {
 	halveRows()
 	halvePairs()
 	productHalves()
+	outerHalves()
+	columnScales()
 	hasHalves()
 	Generate()
 }
