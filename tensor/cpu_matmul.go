@@ -67,7 +67,7 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		c.tallSmall16(dst, a, b, op)
 		return
 	}
-	if c.fan(a, b, dst.Cols) {
+	if c.fan(dst, a, b, op) {
 		c.tallSmallFan(dst, a, b, op)
 		return
 	}

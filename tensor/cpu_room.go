@@ -33,8 +33,8 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	case narrow:
 		g := newProduct16(dst, a, op)
 		return 4*g.sums() + 2*g.rows()
-	case c.fan(a, b, dst.Cols):
-		return 4 * fanRows * dst.Cols
+	case c.fan(dst, a, b, op):
+		return 4 * max(fanBlock(dst.Cols)*dst.Cols, simd.FanRoom(dst.Cols))
 	case c.dots(a, b, dst.Cols):
 		return 4 * dotsRows(a.Cols) * dst.Cols
 	case c.shallow(a, b, dst.Cols): // 4 bytes a number

@@ -149,7 +149,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{145, 300, 48}, {260, 48, 41}, {128, 1, 33},
 		{133, 40, 96}, {40, 24, 50}, // shallow enough for halves only
 		{130, 100, 7}, {50, 33, 1}, {300, 16, 8}, // dot products
-		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, // weights in registers
+		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, {40, 16, 100}, // weights in registers
 		{100, 9, 7}, {75, 64, 16}, {70, 33, 64}, {64, 100, 16}, // bfloat16 rounded as it is made
 		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, // weights' gradients of few columns
 		{40, 300, 130}, {256, 31, 33}, {48, 97, 141}, // and of 33 to 48
@@ -303,6 +303,34 @@ func TestProductsOfAnySize(t *testing.T) {
 			}
 		}
 		c.Close()
+	}
+}
+
+// TestLargeProductsAreThoseOfTheirParts: what is written past the caches, with rows that are not a whole unit, is what
+// parts are that stay in them.
+func TestLargeProductsAreThoseOfTheirParts(t *testing.T) {
+	c := NewCPU(2)
+	defer c.Close()
+	for _, typ := range []DType{F32, BF16} {
+		const k, n = 7, 40
+		rows := streamBytes/(n*typ.Size()) + 21
+		a, b := c.New(typ, rows, k), randomView(c, rand.New(rand.NewPCG(9, 9)), F32, k, n, false)
+		line := make([]float32, k)
+		for i := range rows {
+			for j := range line {
+				line[j] = float32((i*k+j)%29-14) / 8
+			}
+			c.Upload32(a.Slice(i, i+1), line)
+		}
+		whole, parts := c.New(typ, rows, n), c.New(typ, rows, n)
+		c.MatMul(whole, a, b, MatMul{})
+		for lo := 0; lo < rows; lo += 50_000 {
+			hi := min(rows, lo+50_000)
+			c.MatMul(parts.Slice(lo, hi), a.Slice(lo, hi), b, MatMul{})
+		}
+		if !slices.Equal(whole.f32, parts.f32) || !slices.Equal(whole.b16, parts.b16) {
+			t.Errorf("%v: %v of %v differs from its parts", c.level, whole, a)
+		}
 	}
 }
 

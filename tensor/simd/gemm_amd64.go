@@ -51,6 +51,8 @@ func runDots(t *Dots) { rowDots512((*byte)(unsafe.Pointer(t))) }
 
 func runFan(t *Fan) { fan512((*byte)(unsafe.Pointer(t))) }
 
+func runFanPast(t *FanPast) { fanPast512((*byte)(unsafe.Pointer(t))) }
+
 func runOuter(t *Outer) {
 	[3]func(*byte){outer512w1, outer512w2, outer512w3}[(t.Cols-1)/16]((*byte)(unsafe.Pointer(t)))
 }

@@ -8,6 +8,8 @@ func (t *Tile) vector(Level, int) {}
 
 func runDots(*Dots) {}
 
+func runFanPast(*FanPast) {}
+
 func runFan(*Fan) {}
 
 func runOuter(*Outer) {}

@@ -179,6 +179,9 @@ func rowDots512(t *byte)
 func fan512(t *byte)
 
 //go:noescape
+func fanPast512(t *byte)
+
+//go:noescape
 func outer512w1(t *byte)
 
 //go:noescape

@@ -54,26 +54,7 @@ func fan512() {
 		CMPQ(rows, Imm(uint64(height)))
 		JLT(LabelRef(after))
 		LEAQ(Mem{Base: a, Index: row, Scale: 4}, low)
-		for r := range height {
-			VPXORD(sums[r], sums[r], sums[r])
-		}
-		for k := range 16 {
-			for r := range height {
-				m := Mem{Base: []GPPhysical{a, low}[r/4], Disp: 4 * k}
-				switch r % 4 {
-				case 1, 2:
-					m.Index, m.Scale = row, uint8(r%4)
-				case 3:
-					m.Index, m.Scale = row3, 1
-				}
-				VFMADD231PS_BCST(m, b[k], sums[r])
-			}
-			if k < 15 {
-				CMPQ(depth, Imm(uint64(k+1)))
-				JEQ(LabelRef(name + "sums"))
-			}
-		}
-		Label(name + "sums")
+		fanSums(name, sums[:height], b, a, low, row, row3, depth)
 		// What is not added to is not read: it would wait for the row before, just stored beside it.
 		CMPQ(at(fieldFanAdd), Imm(0))
 		JEQ(LabelRef(name + "write"))
@@ -98,6 +79,144 @@ func fan512() {
 	}
 	group(8, "single")
 	group(1, "end")
+	VZEROUPPER()
+	RET()
+}
+
+// fanSums: rows from a on, and from low on the fifth, which lie row bytes apart, times as many of B as they have numbers.
+func fanSums(name string, sums, b []VecPhysical, a, low, row, row3, depth GPPhysical) {
+	for _, s := range sums {
+		VPXORD(s, s, s)
+	}
+	for k := range 16 {
+		for r, s := range sums {
+			m := Mem{Base: []GPPhysical{a, low}[r/4], Disp: 4 * k}
+			switch r % 4 {
+			case 1, 2:
+				m.Index, m.Scale = row, uint8(r%4)
+			case 3:
+				m.Index, m.Scale = row3, 1
+			}
+			VFMADD231PS_BCST(m, b[k], s)
+		}
+		if k < 15 {
+			CMPQ(depth, Imm(uint64(k+1)))
+			JEQ(LabelRef(name + "sums"))
+		}
+	}
+	Label(name + "sums")
+}
+
+// Offsets of the fields of simd.FanPast.
+const (
+	fieldPastA = 8 * iota
+	fieldPastB
+	fieldPastC
+	fieldPastRoom
+	fieldPastARow
+	fieldPastDepth
+	fieldPastUnits
+	fieldPastCols
+)
+
+// fanPastAhead is how many bytes ahead rows are asked for.
+const fanPastAhead = 8 << 10
+
+// fanPast512: sixteen rows at a time, sixteen columns at a time, to a room; meanwhile those before leave it line by line.
+// Of sixteen rows there are as many lines as columns.
+func fanPast512() {
+	TEXT("fanPast512", NOSPLIT, "func(t *byte)")
+	Pragma("noescape")
+	t := RAX
+	Load(Param("t"), t)
+	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	a, low, c, row, row3, crow, depth, tmp := RSI, RDI, R8, R9, R10, R11, R13, RBX
+	room, from, to, left, b, n := R12, R14, R15, RCX, RDX, tmp
+	sums, weights, line := avx512.vec[:8], avx512.vec[16:], avx512.vec[8]
+	local := AllocLocal(32)
+	units, made, next, panel := local, local.Offset(8), local.Offset(16), local.Offset(24)
+
+	MOVQ(at(fieldPastRoom), room)
+	MOVQ(at(fieldPastCols), crow)
+	SHLQ(Imm(2), crow)
+	MOVQ(crow, tmp)
+	SHLQ(Imm(4), tmp)
+	ADDQ(room, tmp)
+	MOVQ(tmp, made)
+	MOVQ(at(fieldPastUnits), tmp)
+	MOVQ(tmp, units)
+	MOVQ(at(fieldPastA), tmp)
+	MOVQ(tmp, next)
+	MOVQ(at(fieldPastARow), row)
+	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
+	MOVQ(at(fieldPastDepth), depth)
+	XORQ(to, to)
+
+	lines := func(name string) {
+		TESTQ(to, to)
+		JEQ(LabelRef(name + "none"))
+		Label(name)
+		VMOVUPS(Mem{Base: from}, line)
+		VMOVNTPS(line, Mem{Base: to})
+		ADDQ(Imm(64), from)
+		ADDQ(Imm(64), to)
+		DECQ(n)
+		JNZ(LabelRef(name))
+		Label(name + "none")
+	}
+
+	Label("unit")
+	MOVQ(made, from)
+	MOVQ(next, a)
+	MOVQ(row, n)
+	SHLQ(Imm(4), n)
+	Label("ask")
+	PREFETCHT0(Mem{Base: a, Disp: fanPastAhead})
+	ADDQ(Imm(64), a)
+	SUBQ(Imm(64), n)
+	JG(LabelRef("ask"))
+	MOVQ(at(fieldPastB), b)
+	MOVQ(at(fieldPastCols), left)
+	MOVQ(room, panel)
+	Label("panel")
+	MOVQ(I32(-1), tmp)
+	BZHIQ(left, tmp, tmp)
+	KMOVW(tmp.As32(), K1)
+	for k := range 16 {
+		VMOVUPS(Mem{Base: b, Disp: 64 * k}, weights[k])
+	}
+	MOVQ(next, a)
+	MOVQ(panel, c)
+	for half := range 2 {
+		LEAQ(Mem{Base: a, Index: row, Scale: 4}, low)
+		fanSums(fmt.Sprintf("half%d", half), sums, weights, a, low, row, row3, depth)
+		for _, s := range sums {
+			VMOVUPS(s, K1, Mem{Base: c})
+			ADDQ(crow, c)
+		}
+		LEAQ(Mem{Base: low, Index: row, Scale: 4}, a)
+	}
+	MOVQ(U32(16), n)
+	CMPQ(left, n)
+	CMOVQLT(left, n)
+	lines("line")
+	ADDQ(Imm(64), panel)
+	ADDQ(U32(1024), b)
+	SUBQ(Imm(16), left)
+	JG(LabelRef("panel"))
+	MOVQ(a, next)
+	TESTQ(to, to)
+	JNE(LabelRef("begun"))
+	MOVQ(at(fieldPastC), to)
+	Label("begun")
+	MOVQ(made, tmp)
+	MOVQ(room, made)
+	MOVQ(tmp, room)
+	SUBQ(Imm(1), units)
+	JNZ(LabelRef("unit"))
+	MOVQ(made, from)
+	MOVQ(at(fieldPastCols), n)
+	lines("last")
 	VZEROUPPER()
 	RET()
 }

@@ -25,6 +25,7 @@ func main() {
 	}
 	rowDots512()
 	fan512()
+	fanPast512()
 	for vectors := range 3 {
 		outer512(vectors + 1)
 	}
