@@ -8,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math/big"
 	"os"
@@ -40,17 +39,29 @@ func MakeCerts(dir string, hosts []string, valid time.Duration, renew bool) (mad
 	return made, nil
 }
 
-// authority reads the cluster's authority, or makes one that is valid for ten years.
+// AuthorityError says which file of an authority is not what it should be.
+type AuthorityError struct{ File, Found string }
+
+func (e *AuthorityError) Error() string { return e.File + ": found " + e.Found }
+
+// Lifetime is how long an authority is valid, and so all that it signs.
+const Lifetime = 10 * 365 * 24 * time.Hour
+
+// authority reads the cluster's authority, or makes one. It makes none where half of one
+// is: hosts may have certificates that only the key there goes with.
 func authority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	path, secret := filepath.Join(dir, authorityFile), filepath.Join(dir, authorityKey)
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(secret); err == nil {
+			return nil, nil, &AuthorityError{path, "no such file beside the key " + authorityKey}
+		}
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			return nil, nil, err
 		}
-		c := template("starling authority", 10*365*24*time.Hour)
+		c := template("starling authority", Lifetime)
 		c.IsCA, c.BasicConstraintsValid, c.KeyUsage, c.ExtKeyUsage = true, true, x509.KeyUsageCertSign, nil
 		if err := sign(path, secret, c, c, key, key); err != nil {
 			return nil, nil, err
@@ -61,21 +72,26 @@ func authority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, nil, fmt.Errorf("%s: there is no certificate in it; remove the folder to start anew", path)
+		return nil, nil, &AuthorityError{path, "no certificate in it"}
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, &AuthorityError{path, err.Error()}
 	}
-	if text, err = os.ReadFile(secret); err != nil {
-		return nil, nil, fmt.Errorf("%w; the authority's key is needed to sign certificates", err)
+	if text, err = os.ReadFile(secret); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &AuthorityError{secret, "no such file, which signs certificates"}
+	} else if err != nil {
+		return nil, nil, err
 	}
 	if block, _ = pem.Decode(text); block == nil {
-		return nil, nil, fmt.Errorf("%s: there is no key in it", secret)
+		return nil, nil, &AuthorityError{secret, "no key in it"}
 	}
 	key, err := x509.ParseECPrivateKey(block.Bytes)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", secret, err)
+		return nil, nil, &AuthorityError{secret, err.Error()}
+	}
+	if !key.PublicKey.Equal(c.PublicKey) {
+		return nil, nil, &AuthorityError{secret, "the key of another authority"}
 	}
 	return c, key, nil
 }

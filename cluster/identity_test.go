@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,4 +110,64 @@ func TestIdentityFiles(t *testing.T) {
 	if _, err := LoadIdentity(filepath.Join(dir, "a")); err == nil || !strings.Contains(err.Error(), "no certificate") {
 		t.Error(err)
 	}
+}
+
+// TestAuthorityFiles: half an authority signs nothing, is named, and is left as it is,
+// since hosts may have certificates of it.
+func TestAuthorityFiles(t *testing.T) {
+	whole, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{whole, other} {
+		if _, err := MakeCerts(dir, []string{"a"}, time.Hour, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign, err := os.ReadFile(filepath.Join(other, authorityKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file, want string
+		text       []byte // nil: it is gone
+	}{
+		{authorityFile, "no such file", nil},
+		{authorityFile, "no certificate", []byte{}},
+		{authorityKey, "no such file", nil},
+		{authorityKey, "no key", []byte("hello")},
+		{authorityKey, "another authority", foreign},
+	} {
+		dir := filepath.Join(t.TempDir(), "certs")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(filepath.Join(dir, c.file))
+		if c.text != nil {
+			os.WriteFile(filepath.Join(dir, c.file), c.text, 0o600)
+		}
+		before := contents(t, dir)
+		_, err := MakeCerts(dir, []string{"b"}, time.Hour, false)
+		if a := (*AuthorityError)(nil); !errors.As(err, &a) || filepath.Base(a.File) != c.file || !strings.Contains(a.Found, c.want) {
+			t.Errorf("%s, %s: %v", c.file, c.want, err)
+		}
+		if after := contents(t, dir); !maps.Equal(before, after) {
+			t.Errorf("%s, %s: the folder was changed", c.file, c.want)
+		}
+	}
+}
+
+// contents are the files of a folder, by their names.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	m := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		m[name] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

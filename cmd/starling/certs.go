@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +28,7 @@ The authority's key, ca-key.pem, stays here: whoever has it can make members.`,
   starling worker --join 10.0.0.1:7000 --rank 1 --tls beta        # on beta`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			made, err := run.MakeCerts(out, hosts, time.Duration(days)*24*time.Hour, renew)
+			made, err := run.MakeCerts(out, hosts, days, renew)
 			for _, m := range made {
 				fmt.Fprintln(c.OutOrStdout(), m)
 			}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,4 +117,9 @@ func TestWorkersOverTLS(t *testing.T) {
 	}
 	refuses(t, dir, []string{"--tls", "starling certs"}, trainArgs("--workers", "2", "--tls", "nowhere")...)
 	refuses(t, dir, []string{"--hosts", "slashes"}, "certs", "--hosts", "a/b")
+	refuses(t, dir, []string{"--days: found 99999999, want 1 to 3650"}, "certs", "--hosts", "beta", "--days", "99999999")
+	if err := os.Remove(filepath.Join(dir, "certs/ca.pem")); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, dir, []string{"certs/ca.pem", "put the file back"}, "certs", "--hosts", "beta")
 }
