@@ -68,6 +68,9 @@ func (o ImportOptions) Check(format string) error {
 			return badParam(x.flag, "a setting without effect on "+format, "it only for "+strings.Join(x.of, " or "))
 		}
 	}
+	if err := o.Split.check(); err != nil {
+		return err
+	}
 	return o.checkTask(format)
 }
 
@@ -77,6 +80,25 @@ func (o ImportOptions) Check(format string) error {
 type SplitOptions struct {
 	Train, Val, Test              float64
 	PerClass, ValCount, TestCount int
+}
+
+// check refuses counts that cannot be, and what contradicts each other.
+func (s SplitOptions) check() error {
+	for _, f := range []struct {
+		flag string
+		n    int
+	}{{"per-class", s.PerClass}, {"val-count", s.ValCount}, {"test-count", s.TestCount}} {
+		switch {
+		case f.n < 0:
+			return badParam(f.flag, fmt.Sprint(f.n), "0 or more")
+		case f.n > 0 && s.PerClass == 0:
+			return badParam(f.flag, "a setting without effect", "it beside per-class; shares are train, val and test")
+		}
+	}
+	if s.PerClass > 0 && (s.Train != 0 || s.Val != 0 || s.Test != 0) {
+		return badParam("per-class", "it beside shares (train, val, test)", "one of the two")
+	}
+	return nil
 }
 
 func (s SplitOptions) or(other SplitOptions) SplitOptions {

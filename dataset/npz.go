@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,6 +93,9 @@ func openNPZ(path string) (*npz, error) {
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, badFile(path, "", "no such file", "an npz file", "check the path")
+		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return nil, badFile(path, "", "a folder", "an npz file", "name the file inside it")
 		}
 		var system *fs.PathError
 		if errors.As(err, &system) {

@@ -3,6 +3,7 @@ package partition
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"starling/graph"
 	"starling/rng"
@@ -26,7 +27,7 @@ func (m *Model) Validate() error {
 	known := []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"}
 	switch {
 	case !slices.Contains(known, m.Name):
-		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%q", m.Name), Want: fmt.Sprintf("one of %v", known), Fix: "the estimate of traffic is for a model that exists"}
+		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%q", m.Name), Want: "one of " + strings.Join(known, ", "), Fix: "the estimate of traffic is for a model that exists"}
 	case m.Layers < 1 || m.Layers > 1000 || m.Hidden < 1 || m.Hidden > 1<<16 || m.Heads < 1:
 		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%d layers of %d with %d heads", m.Layers, m.Hidden, m.Heads), Want: "1 to 1000 layers of 1 to 65536", Fix: "change layers, hidden or heads"}
 	}

@@ -49,8 +49,8 @@ func (s *WireBenchSpec) check() error {
 	switch {
 	case s.Workers < 2 || s.Workers > mostWireWorkers:
 		return mistake("--workers", fmt.Sprint(s.Workers), fmt.Sprintf("2 to %d", mostWireWorkers), "")
-	case s.Seconds <= 0:
-		return mistake("--seconds", fmt.Sprint(s.Seconds), "more than 0", "")
+	case !(s.Seconds > 0 && s.Seconds <= 3600):
+		return mistake("--seconds", fmt.Sprint(s.Seconds), "more than 0, up to 3600", "")
 	case s.Turns < 1 || s.Turns > mostWireTurns:
 		return mistake("--turns", fmt.Sprint(s.Turns), fmt.Sprintf("1 to %d", mostWireTurns), "")
 	case s.Timeout < 1:
@@ -143,7 +143,10 @@ func (s *WireBenchSpec) run(ctx context.Context, events event.Listener) (rows []
 	if procs != nil {
 		procs.Wait()
 	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // workers say that they were interrupted
+		return nil, ErrInterrupted
+	case err != nil:
 		return nil, ended(err)
 	}
 	if err := json.Unmarshal(results[0].Body, &rows); err != nil {

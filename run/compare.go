@@ -54,7 +54,7 @@ func SplitStrategies(text string) (list []string) {
 // when ctx ends, the comparison is of what was done, with ErrInterrupted.
 func Compare(ctx context.Context, s CompareSpec, events event.Listener) (*Comparison, error) {
 	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--html", s.HTML}} {
-		if err := checkFolder(f.flag, f.path); err != nil {
+		if err := CheckFile(f.flag, f.path); err != nil {
 			return nil, err
 		}
 	}

@@ -38,7 +38,7 @@ func checkExportFolder(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return checkFolder("--out", filepath.Clean(dir))
+		return CheckFile("--out", filepath.Clean(dir))
 	case err != nil:
 		return mistake("--out", err.Error(), "a folder", "choose another name")
 	case len(entries) > 0:

@@ -56,6 +56,9 @@ func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Sum
 		opt.Cache = filepath.Join(base, "starling")
 	}
 	dir := filepath.Join(opt.Cache, name)
+	if err := checkWritable("--cache", dir); err != nil {
+		return Summary{}, err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Summary{}, err
 	}

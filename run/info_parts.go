@@ -13,8 +13,13 @@ import (
 // PartsInfo is what there is to say about a partition folder: its book.
 type PartsInfo struct{ book *partition.Book }
 
-// DescribeParts opens the book of a partition.
-func DescribeParts(dir string) (*PartsInfo, error) {
+// DescribeParts opens the book of a partition, and all of its parts to verify them.
+func DescribeParts(dir string, verify bool) (*PartsInfo, error) {
+	if verify {
+		if err := partition.Verify(dir); err != nil {
+			return nil, err
+		}
+	}
 	b, err := partition.OpenBook(dir)
 	return &PartsInfo{b}, err
 }

@@ -19,7 +19,7 @@ func (o *PredictOptions) settleScores() error {
 	case ext != ".npy" && ext != ".csv":
 		return mistake("--out", o.Out, "a file that ends in .npy or .csv", "")
 	}
-	return checkFolder("--out", o.Out)
+	return CheckFile("--out", o.Out)
 }
 
 // scores scores the pairs of a file and writes them.

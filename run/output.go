@@ -47,7 +47,7 @@ func checkRunFolder(dir string) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return checkFolder("--out", filepath.Clean(dir))
+		return CheckFile("--out", filepath.Clean(dir))
 	}
 	if err != nil {
 		return mistake("--out", err.Error(), "a folder", "choose another name")

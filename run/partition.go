@@ -1,10 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,13 +66,8 @@ func Partition(ctx context.Context, dir string, s PartitionSpec, events event.Li
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNotDash("--out", s.Out); err != nil {
+	if err := s.checkPlaces(opt.PartDirs); err != nil {
 		return nil, err
-	}
-	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--html", s.HTML}} {
-		if err := checkFolder(f.flag, f.path); err != nil {
-			return nil, err
-		}
 	}
 	opt.Progress = progress(events)
 	r, err := partition.Run(ctx, dir, opt)
@@ -115,6 +112,43 @@ func (s *PartitionSpec) rehearse(ctx context.Context, r *partition.Report) {
 	}
 }
 
+// checkPlaces makes sure before the graph is cut that what comes of it can be written.
+func (s *PartitionSpec) checkPlaces(parts []string) error {
+	if err := cmp.Or(checkNotDash("--out", s.Out), CheckFile("--json", s.JSON), CheckFile("--html", s.HTML)); err != nil {
+		return err
+	}
+	if s.Out != "" {
+		if err := checkWritable("--out", filepath.Dir(filepath.Clean(s.Out))); err != nil {
+			return err
+		}
+	}
+	for _, dir := range parts {
+		if err := checkWritable("--part-dir", filepath.Dir(filepath.Clean(dir))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckUnused refuses settings that the method has no use for. It is for whoever cuts by
+// one method: a comparison gives all of them the same settings.
+func (s *PartitionSpec) CheckUnused() error {
+	for _, f := range []struct {
+		flag    string
+		given   bool
+		methods []string
+	}{
+		{"--passes", s.Passes != 0, []string{"ldg", "fennel", "bytegnn"}},
+		{"--hops", s.Hops != 0, []string{"bytegnn"}},
+		{"--objective", s.Objective == "volume", []string{"multilevel", "g3", "metis"}},
+	} {
+		if f.given && !slices.Contains(f.methods, s.Method) {
+			return mistake(f.flag, "a setting without effect", "", "only for --method "+strings.Join(f.methods, ", "))
+		}
+	}
+	return nil
+}
+
 // options checks the spec and completes it.
 func (s *PartitionSpec) options() (opt partition.Options, err error) {
 	parts := s.Parts
@@ -135,6 +169,9 @@ func (s *PartitionSpec) options() (opt partition.Options, err error) {
 	}
 	if names, _ := PartitionMethods(); s.Method != "" && !slices.Contains(names, s.Method) {
 		return opt, mistake("--method", fmt.Sprintf("%q", s.Method), "one of "+strings.Join(names, ", "), suggest(s.Method, names))
+	}
+	if err := checkThreads(s.Threads); err != nil {
+		return opt, err
 	}
 	opt = partition.Options{Parts: parts, Servers: s.Servers, Method: s.Method, Objective: objective, Balance: s.Balance, BestEffort: s.BestEffort,
 		Seed: s.Seed, Threads: s.Threads, Passes: s.Passes, Hops: s.Hops, Out: s.Out, Overwrite: s.Overwrite, Verify: s.Verify, Compare: s.HTML != "",

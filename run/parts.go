@@ -67,6 +67,9 @@ func (s *Spec) settleWorkers() error {
 // a method in --partition for the way to cut; a folder of that name goes first.
 func (s *Spec) settleParts() error {
 	if _, err := os.Stat(s.Partition); err != nil && slices.Contains(partition.Names(), s.Partition) {
+		if s.Partitioner != s.Partition && s.Partitioner != Default().Partitioner {
+			return mistake("--partitioner", s.Partitioner+" beside --partition "+s.Partition, "one method to cut with", "leave out one of the two")
+		}
 		s.Partition, s.Partitioner = "", s.Partition
 	}
 	switch {

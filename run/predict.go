@@ -90,6 +90,9 @@ func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph
 }
 
 func (o *PredictOptions) settle() error {
+	if err := checkThreads(o.Threads); err != nil {
+		return err
+	}
 	if !slices.Contains(PredictWhats, o.What) {
 		return mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), Suggest(o.What, PredictWhats))
 	}
@@ -105,7 +108,7 @@ func (o *PredictOptions) settle() error {
 	if ext := filepath.Ext(o.Out); ext != ".npy" && ext != ".parquet" {
 		return mistake("--out", o.Out, "a file that ends in .npy or .parquet", "")
 	}
-	return checkFolder("--out", o.Out)
+	return CheckFile("--out", o.Out)
 }
 
 // openForPrediction maps a dataset, of which only the edges and features matter.

@@ -207,8 +207,8 @@ func writeJSON(v any, path string, stdout io.Writer) error {
 	})
 }
 
-// checkFolder makes sure before a long run that a file can be written after it.
-func checkFolder(flag, path string) error {
+// CheckFile makes sure before a long run that a file can be written after it.
+func CheckFile(flag, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
@@ -235,6 +235,18 @@ func checkNotDash(flag, dir string) error {
 		return mistake(flag, dir, "a folder to write", "a folder does not fit into standard output; one of that name is ./-")
 	}
 	return nil
+}
+
+// MakeNewFolder makes a folder, or takes one that is empty: what somebody has in it is not
+// to be replaced.
+func MakeNewFolder(flag, dir string) error {
+	if err := checkWritable(flag, dir); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return mistake(flag, dir+", which holds "+entries[0].Name(), "a new folder", "choose another name, or remove this one yourself")
+	}
+	return os.MkdirAll(dir, 0o755)
 }
 
 // checkWritable makes sure that files can be made in a folder, or in that in which it is

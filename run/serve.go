@@ -93,6 +93,11 @@ func (o *ServeOptions) check() (token []byte, err error) {
 		return nil, mistake("--listen", o.Listen+", which others can reach", "--token-file, or an address of 127.0.0.1", "or answer whoever asks with --insecure")
 	case o.Limits.Body < 1 || o.Limits.Vertices < 1 || o.Limits.AtOnce < 1:
 		return nil, mistake("limits", "less than one", "--max-body, --max-vertices and --max-requests of at least 1", "")
+	case o.Limits.Wait < 0:
+		return nil, mistake("--max-wait", o.Limits.Wait.String(), "0 or more", "")
+	}
+	if err := checkThreads(o.Threads); err != nil {
+		return nil, err
 	}
 	return token, nil
 }

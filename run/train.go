@@ -47,7 +47,7 @@ func (s *Spec) check() error {
 		return err
 	}
 	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace}} {
-		if err := checkFolder(f.flag, f.path); err != nil {
+		if err := CheckFile(f.flag, f.path); err != nil {
 			return err
 		}
 	}

@@ -162,7 +162,7 @@ func (s *Spec) checkNumbers() error {
 		{"--epochs", s.Epochs, 1, 1e8},
 		{"--eval-every", s.EvalEvery, 0, 1e8},
 		{"--patience", s.Patience, 0, 1e8},
-		{"--threads", s.Threads, 0, 4096},
+		{"--threads", s.Threads, 0, mostThreads},
 		{"--checkpoint-every", s.CheckpointEvery, 0, 1e8},
 		{"--keep-checkpoints", s.KeepCheckpoints, 1, 1e6},
 		{"--workers", s.Workers, 0, 1 << 15},
@@ -290,11 +290,25 @@ func (s *Spec) checkTwice() error {
 	return nil
 }
 
+// mostThreads is more than any machine has cores.
+const mostThreads = 4096
+
+// checkThreads is for commands that are not a run.
+func checkThreads(n int) error {
+	if n < 0 || n > mostThreads {
+		return mistake("--threads", fmt.Sprint(n), fmt.Sprintf("0 to %d", mostThreads), "")
+	}
+	return nil
+}
+
 func (s *Spec) checkFiles() error {
 	given := map[string]string{}
 	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace}, {"--out", s.Out}, {"--checkpoint-dir", s.CheckpointDir}} {
 		if f.path == "" || f.path == "-" && f.flag == "--json" {
 			continue
+		}
+		if f.path == "-" && (f.flag == "--events" || f.flag == "--trace") {
+			return mistake(f.flag, "-", "a file", "only --json goes to standard output; a file of that name is ./-")
 		}
 		if other, ok := given[f.path]; ok {
 			return mistake(f.flag, f.path+", as "+other, "a place of its own", "")

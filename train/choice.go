@@ -80,6 +80,13 @@ var settings = map[string]func(c *Choice, text string) error{
 	},
 }
 
+// examples are settings of those that may be written wrongly; the others' are checked later.
+var examples = map[string]string{
+	"bns":     "bns:0.1, bns:0.1:cached or bns:0.1:unbiased",
+	"skipg":   "skipg:1",
+	"pipegcn": "pipegcn:0",
+}
+
 // Parse reads NAME or NAME:SETTING over the settings that c has, as in bns:0.1, bns:0.1:cached, bns:0.1:unbiased,
 // sancus:epoch:2, pipegcn:0, g3:inter, granndis:2, granndis:eas or granndis:2:eas.
 func (c Choice) Parse(text string) (Choice, error) {
@@ -94,7 +101,7 @@ func (c Choice) Parse(text string) (Choice, error) {
 			return c, fmt.Errorf("strategy %q: %s has no setting", text, name)
 		}
 		if err := set(&c, setting); err != nil {
-			return c, fmt.Errorf("strategy %q: setting %q makes no sense", text, setting)
+			return c, fmt.Errorf("strategy %q: setting %q makes no sense; it is one as in %s", text, setting, examples[name])
 		}
 	}
 	return c, c.check()

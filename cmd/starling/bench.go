@@ -52,11 +52,7 @@ func benchEpochCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if json != "" {
-				return times.JSON(json, os.Stdout)
-			}
-			fmt.Print(times)
-			return nil
+			return show(times, json)
 		},
 	}
 	f := c.Flags()
@@ -69,7 +65,7 @@ func benchEpochCommand() *cobra.Command {
 	f.IntVar(&spec.Threads, "threads", spec.Threads, "cores to use; 0: all")
 	f.StringVar(&spec.CacheFirst, "cache-first", spec.CacheFirst, "keep the first layer's sums: auto, on or off")
 	f.StringVar(&spec.SIMD, "simd", spec.SIMD, "instruction set: auto, generic, avx2, avx512, amx or amx-fp16")
-	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	jsonFlag(c, &json)
 	f.SortFlags = false
 	return c
 }

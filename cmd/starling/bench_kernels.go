@@ -45,7 +45,7 @@ products use that.`,
 	f.IntVar(&spec.Rounds, "rounds", spec.Rounds, "turns; figures are their medians")
 	f.IntVar(&spec.Threads, "threads", spec.Threads, "cores to use; 0: all")
 	f.StringVar(&spec.SIMD, "simd", spec.SIMD, "instruction set: auto, generic, avx2, avx512, amx or amx-fp16")
-	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	jsonFlag(c, &json)
 	f.SortFlags = false
 	return c
 }

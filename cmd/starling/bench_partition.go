@@ -43,7 +43,7 @@ func benchPartitionCommand() *cobra.Command {
 	f.StringVar(&spec.Balance, "balance", spec.Balance, "what to keep even, with tolerances, as for starling partition")
 	f.Uint64Var(&spec.Seed, "seed", spec.Seed, "seed of all random draws")
 	f.IntVar(&spec.Threads, "threads", spec.Threads, "cores to use; 0: all")
-	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	jsonFlag(c, &json)
 	f.SortFlags = false
 	return c
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -34,11 +33,7 @@ func benchSampleCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if json != "" {
-				return b.JSON(json, os.Stdout)
-			}
-			fmt.Print(b)
-			return nil
+			return show(b, json)
 		},
 	}
 	f := c.Flags()
@@ -50,7 +45,7 @@ func benchSampleCommand() *cobra.Command {
 	f.IntVar(&spec.Threads, "threads", spec.Threads, "threads that draw at once; 0: one a core")
 	f.IntVar(&batches, "batches", 200, "batches to draw")
 	graph.flags(f)
-	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	jsonFlag(c, &json)
 	f.SortFlags = false
 	return c
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -37,11 +36,7 @@ started by hand, on any host, with --join.`,
 			if err != nil {
 				return err
 			}
-			if json != "" {
-				return b.JSON(json, os.Stdout)
-			}
-			fmt.Print(b)
-			return nil
+			return show(b, json)
 		},
 	}
 	f := c.Flags()
@@ -51,7 +46,7 @@ started by hand, on any host, with --join.`,
 	f.IntSliceVar(&spec.Sizes, "sizes", spec.Sizes, "bytes that a worker holds")
 	f.Float64Var(&spec.Seconds, "seconds", spec.Seconds, "for each row")
 	f.IntVar(&spec.Turns, "turns", spec.Turns, "in which these are spent; the time is the median turn's")
-	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	jsonFlag(c, &json)
 	f.BoolVar(&spec.NoLaunch, "no-launch", false, "wait for workers that are started with --join")
 	f.StringVar(&spec.Listen, "listen", "", "address to meet at; none: any port of 127.0.0.1")
 	f.StringVar(&w.Join, "join", "", "be a worker of the benchmark at this address")

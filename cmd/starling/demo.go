@@ -28,13 +28,13 @@ func demoCommand() *cobra.Command {
 				}
 				defer os.RemoveAll(tmp)
 				dir = tmp
-			} else if err := os.MkdirAll(dir, 0o755); err != nil {
+			} else if err := run.MakeNewFolder("--keep", dir); err != nil {
 				return err
 			}
 			return demo(c, dir, keep != "")
 		},
 	}
-	c.Flags().StringVar(&keep, "keep", "", "work in this folder and leave it there")
+	c.Flags().StringVar(&keep, "keep", "", "work in this folder, a new one, and leave it there")
 	return c
 }
 
@@ -42,7 +42,7 @@ func demoCommand() *cobra.Command {
 func demo(c *cobra.Command, dir string, keep bool) error {
 	graph := filepath.Join(dir, "graph")
 	p := run.DefaultParams()
-	p.Name, p.Nodes, p.Edges, p.Features, p.Classes, p.Overwrite = "demo", 20_000, 400_000, 64, 8, true
+	p.Name, p.Nodes, p.Edges, p.Features, p.Classes = "demo", 20_000, 400_000, 64, 8
 	p.Train, p.Val, p.Test = 0.1, 0.1, 0.8
 	fmt.Printf("$ starling generate sbm --nodes %d --edges %d --features %d --classes %d --train 0.1 --val 0.1 --test 0.8 --out graph\n", p.Nodes, p.Edges, p.Features, p.Classes)
 	sum, err := run.Generate(c.Context(), "sbm", p, graph, run.Silent(os.Stderr))
@@ -93,7 +93,7 @@ func demoSpec(dir string) run.Spec {
 
 func demoPartition(c *cobra.Command, graph, out string) error {
 	s := run.DefaultPartition()
-	s.Parts, s.Out, s.Overwrite, s.Model, s.Layers, s.Hidden = demoWorkers, out, true, "sage", 2, 64
+	s.Parts, s.Out, s.Model, s.Layers, s.Hidden = demoWorkers, out, "sage", 2, 64
 	fmt.Printf("\n$ starling partition graph --parts %d --model sage --layers 2 --hidden 64 --out parts\n", s.Parts)
 	report, err := run.Partition(c.Context(), graph, s, run.Silent(os.Stderr))
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,9 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 			if out == "" {
 				return run.UserError("--out", "nothing", "a folder to write", "for example --out graph")
 			}
+			if err := ofKind(c.Flags(), args[0]); err != nil {
+				return err
+			}
 			if err := likeParams(c.Flags(), &p, like, scale, symmetrise); err != nil {
 				return err
 			}
@@ -61,6 +65,17 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
 	return c
+}
+
+// ofKind refuses a flag that is for graphs of another kind.
+func ofKind(f *pflag.FlagSet, kind string) (err error) {
+	of := map[string]string{"homophily": "sbm", "communities": "sbm", "exponent": "sbm", "max-degree": "sbm", "a": "rmat", "b": "rmat", "c": "rmat"}
+	f.Visit(func(f *pflag.Flag) {
+		if of[f.Name] != "" && of[f.Name] != kind && slices.Contains(run.Kinds(), kind) {
+			err = run.UserError("--"+f.Name, "a setting without effect on "+kind, "it only for "+of[f.Name], "")
+		}
+	})
+	return err
 }
 
 // generatorFlags are the parameters of a graph.

@@ -23,7 +23,7 @@ func getCommand() *cobra.Command {
 
 A download that is cut off goes on where it was when the command is given again.
 Files are compared with their SHA-256 where it is known; where it is not, the sum is
-shown and kept. A mirror has the files as MIRROR/NAME/FILE.`,
+shown, and with --keep kept to compare later ones with. A mirror has the files as MIRROR/NAME/FILE.`,
 		Example: `  starling get cora
   starling get ogbn-arxiv --symmetrise --out arxiv
   starling get ogbn-products --mirror http://files.local/graphs`,

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"starling/run"
@@ -23,26 +19,19 @@ func infoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if json != "" {
-				return info.JSON(json, os.Stdout)
-			}
-			fmt.Print(info)
-			return nil
+			return show(info, json)
 		},
 	}
-	c.Flags().StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	jsonFlag(c, &json)
 	c.Flags().BoolVar(&guess, "estimate", true, "estimate what training takes, by running a few epochs of a small piece")
 	c.Flags().BoolVar(&verify, "verify", false, "check every checksum and every number")
 	return c
 }
 
 // look describes a dataset or a partition.
-func look(c *cobra.Command, dir string, verify, guess bool) (interface {
-	fmt.Stringer
-	JSON(path string, stdout io.Writer) error
-}, error) {
+func look(c *cobra.Command, dir string, verify, guess bool) (finding, error) {
 	if run.IsPartition(dir) {
-		return run.DescribeParts(dir)
+		return run.DescribeParts(dir, verify)
 	}
 	return run.Describe(c.Context(), dir, verify, guess)
 }

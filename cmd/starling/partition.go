@@ -38,6 +38,9 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 			if run.IsPartition(args[0]) || s.Verify && s.Parts == 0 && s.Workers == 0 { // its book may be what is missing
 				return verifyPartition(args[0], s)
 			}
+			if err := s.CheckUnused(); err != nil {
+				return err
+			}
 			v := view(s.Quiet, s.JSON)
 			report, err := run.Partition(c.Context(), args[0], s, v)
 			v.Close()
@@ -50,9 +53,9 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 				}
 			}
 			if s.JSON != "-" && !s.Quiet {
-				fmt.Print(report)
+				_, err = fmt.Print(report)
 			}
-			return nil
+			return err
 		},
 	}
 	partitionFlags(c.Flags(), &s, names)

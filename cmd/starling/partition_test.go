@@ -46,6 +46,9 @@ func TestPartition(t *testing.T) {
 	os.Truncate(filepath.Join(dir, "p", "part1", "halo.npy"), 130)
 	for want, args := range map[string][]string{
 		"halo.npy":       {"partition", "p", "--verify"},
+		"part1/halo.npy": {"info", "p", "--verify"},
+		"--out: ":        {"partition", "g", "--parts", "2", "--out", "p.html/x"},
+		"--part-dir: ":   {"partition", "g", "--parts", "2", "--out", "x", "--part-dir", "p.html/{}"},
 		"--parts":        {"partition", "g", "--parts", "3000", "--method", "hash"},
 		"--method":       {"partition", "g", "--parts", "2", "--method", "fenel"},
 		"--balance":      {"partition", "g", "--parts", "2", "--balance", "beauty"},

@@ -59,7 +59,7 @@ names too.`,
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
 	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use; 0: all")
-	c.Flags().StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	jsonFlag(c, &json)
 	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")
 	return c
 }

@@ -76,8 +76,8 @@ func dryRun(spec run.Spec) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(full.String() + plan.String())
-	return nil
+	_, err = fmt.Print(full.String() + plan.String())
+	return err
 }
 
 // train runs spec and writes its report.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,12 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 					return err
 				}
 			}
-			if w.Rank < 0 {
+			switch {
+			case w.Rank < -1:
+				return run.UserError("--rank", fmt.Sprint(w.Rank), "0 or more; -1: as the launcher says, or any", "")
+			case w.Join != "" && w.Rendezvous != "":
+				return run.UserError("--join", w.Join+" beside --rendezvous "+w.Rendezvous, "one of the two", "")
+			case w.Rank < 0:
 				if w.Rank, err = run.RankOf(os.Getenv); err != nil {
 					return err
 				}
