@@ -44,7 +44,11 @@ func (a *mlArena) take(size int, clean bool) unsafe.Pointer {
 		have++
 	}
 	if a.first[have] == 0 {
-		return a.cut(want)
+		at := a.cut(want)
+		if clean { // all of it will be touched
+			mlPopulatePages(at, size)
+		}
+		return at
 	}
 	b := a.first[have] - 1
 	a.unlink(b)
@@ -78,6 +82,16 @@ func (a *mlArena) cut(want int) unsafe.Pointer {
 			}
 		}
 		a.grow()
+	}
+}
+
+// mlPopulatePages populates the pages that begin within size bytes from at on, if they are
+// worth a call of the system.
+func mlPopulatePages(at unsafe.Pointer, size int) {
+	const page, few = 4096, 4
+	skip := int(-uintptr(at) % page)
+	if pages := (size - skip + page - 1) / page; pages >= few {
+		mlPopulate(unsafe.Slice((*byte)(unsafe.Add(at, skip)), pages*page))
 	}
 }
 

@@ -32,19 +32,19 @@ type mlMove struct {
 	part uint16
 }
 
-// fm prepares refinement of s, in memory that is used again and again. If near is not
-// nil, only its vertices can be on the boundary.
+// fm prepares refinement of s, in memory that coarsening or the level before has left. If
+// near is not nil, only its vertices can be on the boundary.
 func (r *mlRun) fm(s *mlState, near []uint32) *mlFM {
 	if r.refiner == nil {
 		r.refiner = &mlFM{}
 	}
 	f := r.refiner
 	f.mlState, f.ctx = s, r.ctx
-	f.locked, f.seen = mlResize(f.locked, s.g.n), mlResize(f.seen, s.g.n)
-	f.fresh, f.in, f.out = mlResize(f.fresh, s.g.n), mlResize(f.in, s.g.n), mlResize(f.out, s.g.n)
+	f.locked, f.seen = mlRenew(r.mem, f.locked, s.g.n), mlRenew(r.mem, f.seen, s.g.n)
+	f.fresh, f.in, f.out = mlRenew(r.mem, f.fresh, s.g.n), mlRenew(r.mem, f.in, s.g.n), mlRenew(r.mem, f.out, s.g.n)
 	f.first, f.begun, f.near = near, false, f.near[:0]
 	f.conn = mlResize(f.conn, s.k)
-	f.queue.reset(s.g.n)
+	f.queue.reset(mlRenew(r.mem, f.queue.node, s.g.n))
 	f.table = f.table[:0]
 	if !s.g.tabled(s.k) {
 		return f
@@ -70,6 +70,12 @@ func (g *mlGraph) tabled(k int) bool {
 		return 4*edges >= int64(g.n)*int64(k)
 	}
 	return edges >= 4*int64(g.n)*int64(k)
+}
+
+// mlRenew gives n zeroes instead of s.
+func mlRenew[T any](m *mlMemory, s []T, n int) []T {
+	mlFree(m, s)
+	return mlMake[T](m, n)
 }
 
 // mlResize gives n zeroes, in the memory of s if they fit.

@@ -22,8 +22,9 @@ func (r *mlRun) halves(s *mlState) *mlHalves {
 	h.mlState = s
 	n := s.g.n
 	h.whole, h.out, h.locked = mlResize(h.whole, n), mlResize(h.out, n), mlResize(h.locked, n)
-	h.queue[0].reset(n)
-	h.queue[1].reset(n)
+	for i := range h.queue {
+		h.queue[i].reset(mlResize(h.queue[i].node, n))
+	}
 	for v := range uint32(n) {
 		own := s.part[v]
 		lo, hi := s.g.off[v], s.g.off[v+1]

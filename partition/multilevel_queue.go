@@ -47,9 +47,10 @@ func mlList(key int32) uint32 {
 	return mlMiddle + size
 }
 
-func (q *mlQueue) reset(n int) {
+// reset empties the queue; node is zero and has room for every vertex.
+func (q *mlQueue) reset(node []mlNode) {
 	q.head, q.full, q.size = [len(q.head)]uint32{}, [len(q.full)]uint64{}, 0
-	q.node = mlResize(q.node, n)
+	q.node = node
 }
 
 func (q *mlQueue) has(v uint32) bool { return q.node[v].list != 0 }

@@ -181,7 +181,7 @@ func TestMultilevelStopsWhenCancelled(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	// Coarsening that was stopped must not hand a graph that is still large to bisection.
-	m := &mlPartition{mlRun: newMLRun(ctx, 0, 1, &mlMemory{}), p: p, k: 4, limit: []int64{2000}, style: mlGentle}
+	m := &mlPartition{mlRun: newMLRun(ctx, 0, 1, &mlMemory{}), p: p, k: 4, limit: []int64{2000}}
 	if part := m.run(m.newMLGraph(p, p.constraints())); part != nil {
 		t.Fatal("it was cut all the same")
 	}
@@ -417,7 +417,7 @@ func TestQueuePopsInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 8))
 	for round := range 100 {
 		var q mlQueue
-		q.reset(40)
+		q.reset(make([]mlNode, 40))
 		type entry struct {
 			key int32
 			age int
