@@ -121,7 +121,7 @@ func metisTrial[I int32 | int64](l *metisLib, target unsafe.Pointer) bool {
 
 // metisCut runs METIS with one width of integers.
 func metisCut[I int32 | int64](l *metisLib, p *Problem, parts []uint32) error {
-	off, adj, w, err := metisGraph[I](p.Graph)
+	off, adj, w, err := metisGraph[I](p.Graph, p.Symmetric || p.Graph.Symmetric())
 	if err != nil {
 		return err
 	}
@@ -195,11 +195,11 @@ func metisLoads[I int32 | int64](constraints []Constraint, n int) []I {
 
 // metisGraph is the graph as METIS wants it: both directions of every edge, no
 // self-loops, repeated edges as one that weighs more. w is nil if all weigh one.
-func metisGraph[I int32 | int64](g *graph.CSR) (off, adj, w []I, err error) {
+func metisGraph[I int32 | int64](g *graph.CSR, symmetric bool) (off, adj, w []I, err error) {
 	n := g.Nodes()
 	directions := int64(1)
 	out := &graph.CSR{Indptr: make([]int64, n+1)}
-	if !g.Symmetric() {
+	if !symmetric {
 		directions = 2
 		out, _ = g.Transpose()
 	}

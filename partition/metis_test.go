@@ -69,7 +69,7 @@ func TestMetisBalancesSeveralConstraints(t *testing.T) {
 func TestMetisGraphIsUndirectedAndSimple(t *testing.T) {
 	seeds(t, 30, func(t *testing.T, r *rand.Rand) {
 		g := randomGraph(t, r, 1+r.IntN(60))
-		off, adj, w, err := metisGraph[int32](g)
+		off, adj, w, err := metisGraph[int32](g, g.Symmetric())
 		if err != nil {
 			t.Fatal(err)
 		}

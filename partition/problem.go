@@ -10,7 +10,10 @@ import (
 // Problem is a graph to be cut into parts.
 type Problem struct {
 	Graph *graph.CSR // in-edges; methods that need it see it as undirected
-	Parts int
+	// Symmetric says that every edge is known to have its reverse; else methods that need
+	// to know look at all of them.
+	Symmetric bool
+	Parts     int
 	// Seed keys every random choice. The result depends on it and on the problem,
 	// never on the number of threads.
 	Seed    uint64

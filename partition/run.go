@@ -143,7 +143,7 @@ type job struct {
 
 func (j *job) prepare() (err error) {
 	o := &j.opt
-	j.p = Problem{Graph: j.d.Graph, Parts: o.Parts, Seed: o.Seed, Threads: o.Threads, Objective: o.Objective,
+	j.p = Problem{Graph: j.d.Graph, Symmetric: j.d.Meta.Symmetric, Parts: o.Parts, Seed: o.Seed, Threads: o.Threads, Objective: o.Objective,
 		Splits: j.d.Splits, Passes: o.Passes, Hops: o.Hops, Progress: o.Progress}
 	if err := j.p.check(); err != nil {
 		return err
