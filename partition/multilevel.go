@@ -9,6 +9,7 @@ import (
 // Multilevel cuts a graph into parts by coarsening it, cutting the coarsest graph,
 // and refining the cut level by level on the way back.
 //
+//	look      multilevel_style.go     what kind of graph is it?
 //	cluster   multilevel_cluster.go   size-constrained label propagation
 //	          multilevel_few.go       the same for small graphs
 //	contract  multilevel_contract.go
@@ -45,12 +46,9 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	l := newLoads(p)
 	mem := &mlMemory{}
 	defer mem.freeAll()
-	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts}
+	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts, limit: l.limit}
 	g := m.newMLGraph(p, l.constraints)
-	m.limit, m.style = l.limit, mlGentle
-	if g.skewed() {
-		m.style = mlBold
-	}
+	m.style = g.style(p.Parts)
 	part := m.run(g)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -61,43 +59,13 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	return parts, settle(ctx, p, parts, l.of(parts))
 }
 
-// skewed tells whether some degrees are far above the mean.
-func (g *mlGraph) skewed() bool {
-	most := 0
-	for v := range uint32(g.n) {
-		most = max(most, g.degree(v))
-	}
-	return int64(most)*int64(g.n) > 8*g.off[g.n]
-}
-
 // mlPartition is one run of Multilevel.
 type mlPartition struct {
 	*mlRun
 	p     *Problem
 	k     int
 	limit []int64 // by constraint
-	style mlStyle
 }
-
-// mlStyle is how to coarsen.
-type mlStyle struct {
-	shrink  int64 // the most vertices that become one in a step
-	rounds  int   // of label propagation
-	balls   bool  // to start it with
-	perPart int   // vertices for each part in the coarsest graph
-	fewest  int   // vertices in the coarsest graph
-
-	trim     bool // light edges
-	searches int  // rounds of local
-}
-
-// Where degrees vary much, whole communities collapse at once, and should: in one
-// step the graph is a hundredth, and the cut is the better for it. A mesh has no
-// communities, and loses its shape unless it shrinks gently.
-var (
-	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true}
-	mlGentle = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600, searches: 1}
-)
 
 func (m *mlPartition) progress(stage string, done, total int) {
 	if m.p.Progress != nil {
@@ -144,7 +112,11 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 	for c, sum := range g.totals() {
 		most[c] = max(min(m.limit[c]/20, sum*m.style.shrink/int64(g.n)), 1)
 	}
-	label := m.cluster(g, most, m.style.rounds, m.style.balls, m.key.Fold(uint64(level)))
+	rounds := m.style.rounds
+	if level == 0 {
+		rounds = m.style.finest.rounds
+	}
+	label := m.cluster(g, most, rounds, m.style.balls, m.key.Fold(uint64(level)))
 	coarse, l := m.contract(g, label, m.style.trim)
 	if coarse.n > g.n*19/20 {
 		coarse.free(m.mlRun)
@@ -177,8 +149,12 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, near []uint32, finest bo
 	if small {
 		f := m.fm(s, near)
 		f.refine(16, mlPatience(g.n))
+		searches := m.style.searches
+		if finest {
+			searches = m.style.finest.searches
+		}
 		if s.excess() == 0 { // local keeps limits, it does not restore them
-			f.local(m.style.searches, 10, m.key.Fold(uint64(g.n)))
+			f.local(searches, 10, m.key.Fold(uint64(g.n)))
 		}
 	}
 	if finest && m.p.Objective == Volume {

@@ -86,7 +86,7 @@ func (b *mlInitial) whole() mlPiece {
 
 // halve cuts every piece in two, and returns those that are not parts yet.
 func (b *mlInitial) halve(pieces []mlPiece) (next []mlPiece) {
-	const tries = 4 // an even number, for two cores
+	tries := b.r.style.tries
 	sides := make([]mlSides, len(pieces)*tries)
 	b.r.each(len(sides), 1, func(w *mlScratch, i, _, _ int) {
 		p := &pieces[i/tries]

@@ -14,9 +14,15 @@ func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLev
 	n := r.number(label)
 	first, member := r.members(label, n)
 	c := &mlGraph{n: n, con: g.con, vw: mlMake[int64](r.mem, n*g.con)}
-	for v, l := range label {
-		for k := range g.con {
-			c.vw[int(l)*g.con+k] += g.load(uint32(v), k)
+	if g.vw == nil {
+		for i := range n {
+			c.vw[i] = int64(first[i+1] - first[i])
+		}
+	} else {
+		for v, l := range label {
+			for k := range g.con {
+				c.vw[int(l)*g.con+k] += g.vw[v*g.con+k]
+			}
 		}
 	}
 	bound := mlMake[int64](r.mem, n+1) // by coarse vertex: edges of all its members

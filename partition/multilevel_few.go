@@ -32,6 +32,10 @@ func (c *mlClustering) oneByOne(rounds int, balls bool) {
 // alone. In a mesh all edges are alike, and choosing among them would tell nothing;
 // balls are round, fit together, and take a fraction of the time.
 func (c *mlClustering) balls(order []uint32) {
+	if c.g.vw == nil {
+		c.equalBalls(order)
+		return
+	}
 	for _, v := range order {
 		if c.count[v] != 1 { // it has joined another, or others have joined it
 			continue
@@ -41,6 +45,24 @@ func (c *mlClustering) balls(order []uint32) {
 				c.move(u, v)
 			}
 		}
+	}
+}
+
+// equalBalls is balls where all vertices weigh one.
+func (c *mlClustering) equalBalls(order []uint32) {
+	label, count, most := c.label, c.count, uint32(min(c.cap[0], int64(c.g.n)))
+	for _, v := range order {
+		if count[v] != 1 {
+			continue
+		}
+		size := uint32(1)
+		for _, u := range c.g.adj[c.g.off[v]:c.g.off[v+1]] {
+			if count[u] == 1 && u != v && size < most {
+				label[u], count[u] = v, 0
+				size++
+			}
+		}
+		count[v] = size
 	}
 }
 

@@ -58,6 +58,7 @@ type mlRun struct {
 	ctx      context.Context
 	key      rng.Key
 	threads  int
+	style    mlStyle
 	mem      *mlMemory
 	scratch  []*mlScratch // one a thread
 	refiner  *mlFM        // kept for its memory
@@ -84,7 +85,7 @@ func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlR
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	r := &mlRun{ctx: ctx, key: key, threads: threads, mem: mem, scratch: make([]*mlScratch, threads)}
+	r := &mlRun{ctx: ctx, key: key, threads: threads, mem: mem, style: mlGentle, scratch: make([]*mlScratch, threads)}
 	for i := range r.scratch {
 		r.scratch[i] = &mlScratch{}
 	}
@@ -95,6 +96,7 @@ func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlR
 func (w *mlScratch) alone(r *mlRun) *mlRun {
 	if w.own == nil {
 		w.own = newMLRun(r.ctx, r.key, 1, &mlMemory{})
+		w.own.style = r.style
 	}
 	return w.own
 }
@@ -141,7 +143,7 @@ func mlChunks(n, grain int) int { return (n + grain - 1) / grain }
 // for each direction it is stored in.
 func (r *mlRun) newMLGraph(p *Problem, constraints []Constraint) *mlGraph {
 	g := &mlGraph{n: p.Graph.Nodes(), con: len(constraints)}
-	if p.Graph.Symmetric() {
+	if p.Symmetric || p.Graph.Symmetric() {
 		g.off, g.adj = p.Graph.Indptr, p.Graph.Indices
 	} else {
 		r.bothWays(p.Graph, g)

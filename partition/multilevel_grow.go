@@ -11,25 +11,35 @@ import "starling/rng"
 // takes less time than to keep it in order.
 type mlGrowth struct {
 	*mlState
-	whole []int64  // by vertex: weight of all its edges
-	gain  []int64  // by vertex: weight of its edges into the new side, less that of the others
-	place []uint32 // by vertex: its place at the border, plus one; 0: not there
-	key   []uint64 // by place: gain in the upper half, in the lower less for those that came later
-	who   []uint32 // by place
-	taken []bool   // by vertex: moved, or found not to fit
+	whole []int64     // by vertex: weight of all its edges
+	at    []mlGrowing // by vertex
+	key   []uint64    // by place: gain in the upper half, in the lower less for those that came later
+	who   []uint32    // by place
+	last  int         // place that is in use
 	moves []uint32
 	age   uint32
 }
 
+// mlGrowing is what growth knows of a vertex. Whether a neighbour is new at the border,
+// there already or taken nobody can foresee, so nothing may depend on it but numbers:
+// who is taken has the first place, where all keys are zero.
+type mlGrowing struct {
+	gain  int64  // weight of its edges into the new side, less that of the others
+	open  uint64 // all ones; 0: moved, or found not to fit
+	place uint64 // at the border; 0: not there
+}
+
+// mlTaken is the place of those that are taken; the border begins after it.
+const mlTaken = 1
+
 // grow is the best of several bisections of a small graph.
 func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) mlSides {
-	const seeds = 6
 	s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
 	w := r.growth(s)
 	best := mlMake[uint16](r.mem, g.n)
 	var bestExcess float64
 	var bestCut int64
-	for t := range seeds {
+	for t := range r.style.seeds {
 		cut := w.grow(key.IntN(uint64(t), g.n))
 		if excess := s.excess(); t == 0 || mlBetter(excess, cut, bestExcess, bestCut) {
 			copy(best, s.part)
@@ -47,7 +57,8 @@ func (r *mlRun) growth(s *mlState) *mlGrowth {
 	w := &r.grower
 	w.mlState = s
 	n := s.g.n
-	w.whole, w.gain, w.place, w.taken = mlResize(w.whole, n), mlResize(w.gain, n), mlResize(w.place, n), mlResize(w.taken, n)
+	w.whole, w.at = mlResize(w.whole, n), mlResize(w.at, n)
+	w.key, w.who = mlResize(w.key, n+mlTaken+2), mlResize(w.who, n+mlTaken+2)
 	for v := range uint32(n) {
 		for e := s.g.off[v]; e < s.g.off[v+1]; e++ {
 			if s.g.adj[e] != v {
@@ -68,12 +79,12 @@ func (w *mlGrowth) grow(seed int) int64 {
 		if !ok {
 			break
 		}
-		w.taken[v] = true
+		w.at[v].open, w.at[v].place = 0, mlTaken
 		if !w.open(v, 1) {
 			misfits++
 			continue
 		}
-		cut -= w.gain[v]
+		cut -= w.at[v].gain
 		w.take(v)
 		if excess := w.excess(); excess < bestExcess-1e-9 || excess < bestExcess+1e-9 && cut < best {
 			bestExcess, best, kept = excess, cut, len(w.moves)
@@ -90,22 +101,20 @@ func (w *mlGrowth) gather() {
 	clear(w.part)
 	w.weigh()
 	for v, sum := range w.whole {
-		w.gain[v] = -sum
+		w.at[v] = mlGrowing{gain: -sum, open: ^uint64(0)}
 	}
-	clear(w.place)
-	clear(w.taken)
-	w.key, w.who, w.moves, w.age = w.key[:0], w.who[:0], w.moves[:0], 0
+	w.last, w.moves, w.age = mlTaken, w.moves[:0], 0
 }
 
 // next is the best vertex at the border, or the next seed.
 func (w *mlGrowth) next(seed int, seeds *int) (uint32, bool) {
-	if len(w.key) > 0 {
+	if w.last > mlTaken {
 		return w.pop(), true
 	}
 	for *seeds < w.g.n {
 		v := uint32((seed + *seeds) % w.g.n)
 		*seeds++
-		if !w.taken[v] {
+		if w.at[v].open != 0 {
 			return v, true
 		}
 	}
@@ -114,18 +123,20 @@ func (w *mlGrowth) next(seed int, seeds *int) (uint32, bool) {
 
 // pop takes the best vertex from the border.
 func (w *mlGrowth) pop() uint32 {
+	key := w.key[mlTaken+1 : w.last+1]
 	var top uint64
-	for _, k := range w.key {
+	for _, k := range key {
 		top = max(top, k)
 	}
 	i := 0
-	for w.key[i] != top {
+	for key[i] != top {
 		i++
 	}
-	v, last := w.who[i], len(w.who)-1
-	w.key[i], w.who[i] = w.key[last], w.who[last]
-	w.place[w.who[i]] = uint32(i + 1)
-	w.key, w.who, w.place[v] = w.key[:last], w.who[:last], 0
+	i += mlTaken + 1
+	v := w.who[i]
+	w.key[i], w.who[i] = w.key[w.last], w.who[w.last]
+	w.at[w.who[i]].place = uint64(i)
+	w.last--
 	return v
 }
 
@@ -133,19 +144,17 @@ func (w *mlGrowth) pop() uint32 {
 func (w *mlGrowth) take(v uint32) {
 	w.shift(v, 1)
 	w.moves = append(w.moves, v)
-	for e := w.g.off[v]; e < w.g.off[v+1]; e++ {
-		u := w.g.adj[e]
-		if w.taken[u] {
-			continue
-		}
-		w.gain[u] += 2 * int64(w.g.edgeWeight(e))
-		w.age++
-		key := uint64(uint32(mlKey(w.gain[u]))^1<<31)<<32 | uint64(^w.age)
-		if at := w.place[u]; at > 0 {
-			w.key[at-1] = key
-			continue
-		}
-		w.key, w.who = append(w.key, key), append(w.who, u)
-		w.place[u] = uint32(len(w.who))
+	lo, hi := w.g.off[v], w.g.off[v+1]
+	last, age := uint64(w.last), w.age
+	for i, u := range w.g.adj[lo:hi] {
+		x := &w.at[u]
+		x.gain += 2 * int64(w.g.edgeWeight(lo+int64(i)))
+		age++
+		fresh := (x.place - 1) >> 63
+		last += fresh
+		x.place += last & -fresh
+		w.key[x.place] = (uint64(uint32(mlKey(x.gain))^1<<31)<<32 | uint64(^age)) & x.open
+		w.who[x.place] = u
 	}
+	w.last, w.age = int(last), age
 }
