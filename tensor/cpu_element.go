@@ -29,11 +29,11 @@ func (m Matrix) result(i int, from ...simd.Block) simd.Block {
 	return past(m.block(i), m.Bytes(), from...)
 }
 
-// shortResult is result for kernels that turn short rows (simd.ShortRow): if these are side by side they leave as whole
-// lines all the same. That pays for rows of a line and more of float32, 0.1 of a stream's speed, and costs others 0.05.
+// shortResult is result for losses, which turn short rows (simd.ShortRow): if these are side by side they leave as whole
+// lines all the same.
 func (m Matrix) shortResult(i int, from ...simd.Block) simd.Block {
 	b := m.result(i, from...)
-	if m.dtype == F32 && m.Cols >= 16 && m.Cols <= simd.ShortRow && m.contiguous() {
+	if m.Cols <= simd.ShortRow && m.contiguous() {
 		whole := b
 		whole.Stride = 0
 		b.Past = past(whole, m.Bytes(), from...).Past

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"starling/tensor/simd"
 )
@@ -30,16 +31,10 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	c.forRows(logits.Rows, size, func(lo, hi, k, thread int) {
 		mine := within(list, lo, hi)
 		c.checkLabels(labels.v, mine, logits.Cols)
-		s := c.softmaxPart(room.row(thread), size, dlogits, logits)
-		s.Rows, s.Scale, s.Labels = len(mine), float32(scale), &labels.v[0]
-		if len(mine) > 0 {
-			s.List = &mine[0]
-			s.Run(c.level)
-		}
-		if !dlogits.IsZero() {
-			c.zeroOthers(dlogits, mine, lo, hi)
-		}
 		buf := room.row(thread)
+		s := c.softmaxPart(buf, size, dlogits, logits)
+		s.Scale, s.Labels = float32(scale), &labels.v[0]
+		c.softmaxRows(&s, dlogits, mine, lo, hi)
 		losses[k], hits[k] = simd.LogSum(c.level, buf[:len(mine)], buf[size:size+len(mine)]), s.Correct
 	})
 	for k := range losses {
@@ -47,6 +42,40 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	}
 	return loss * scale, correct
 }
+
+// softmaxRows runs s on some of the rows from lo to hi; the others of dst, if there is one, become zero. Where many of
+// short rows are listed s sees to that on the way, but for places where they are few.
+func (c *CPU) softmaxRows(s *simd.Softmax, dst Matrix, list []uint32, lo, hi int) {
+	sums, gaps := unsafe.Slice(s.Sum, len(list)), unsafe.Slice(s.Gap, len(list))
+	run := func(n int, fill bool) {
+		s.Sum, s.Gap, s.List, s.Rows = &sums[0], &gaps[0], &list[0], n
+		s.Fill, s.First = fill, lo
+		s.Run(c.level)
+		if fill {
+			n, lo = s.Done, s.First
+		} else if !dst.IsZero() {
+			end := int(list[n-1]) + 1
+			c.zeroOthers(dst, list[:n], lo, end)
+			lo = end
+		}
+		sums, gaps, list = sums[n:], gaps[n:], list[n:]
+	}
+	many := 5*len(list) >= 2*(hi-lo)
+	for many && len(list) > 0 && !dst.IsZero() && dst.contiguous() && simd.Fills(c.level, dst.Cols) {
+		if run(len(list), true); len(list) > 0 {
+			run(min(fewRows, len(list)), false)
+		}
+	}
+	if len(list) > 0 {
+		run(len(list), false)
+	}
+	if !dst.IsZero() {
+		c.zeroOthers(dst, nil, lo, hi)
+	}
+}
+
+// fewRows is how many rows go by themselves where they are too far apart to be filled.
+const fewRows = 16
 
 // lossChunk is how many rows of logits a core looks at in one go.
 func lossChunk(logits Matrix) int { return wholeLines(rowChunk(logits.Cols * 2 * logits.dtype.Size())) }

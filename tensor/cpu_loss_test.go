@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// someRows chooses about half of n rows: in order, shuffled, all or none.
+// someRows chooses rows of n: most in order, but for gaps; few, shuffled; all or none.
 func someRows(c *CPU, n, kind int, r *rand.Rand) Index {
 	var list []uint32
 	for i := range n {
-		if kind == 2 || kind < 2 && r.IntN(2) == 0 {
+		most, few := r.IntN(4) > 0 && i%1000 < 850, r.IntN(4) == 0
+		if kind == 0 && most || kind == 1 && few || kind == 2 {
 			list = append(list, uint32(i))
 		}
 	}

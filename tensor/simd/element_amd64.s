@@ -903,7 +903,7 @@ GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·mapAVX512(SB), $7912-9
+TEXT ·mapAVX512(SB), $17160-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -940,26 +940,50 @@ both5:
 	VBROADCASTSS X0, Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	XORQ         CX, CX
-	LEAQ         40(SP), BX
+	LEAQ         32(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
 far6:
-	INCQ         DI
-	ADDQ         DX, SI
-	ADDQ         DX, SI
-	CMPQ         SI, $0x00000c00
-	JLT          far6
-	MOVQ         DI, 32(SP)
+	INCQ  DI
+	ADDQ  DX, SI
+	ADDQ  DX, SI
+	CMPQ  SI, $0x00000c00
+	JLT   far6
+	MOVQ  DI, 24(SP)
+	XORQ  SI, SI
+	MOVQ  SI, 16224(SP)
+	MOVQ  SI, 16240(SP)
+	MOVQ  SI, 16248(SP)
+	MOVQ  BX, 16232(SP)
+	MOVQ  (AX), SI
+	TESTQ SI, SI
+	JZ    off7
+	MOVQ  DX, DI
+	ADDQ  DI, DI
+	CMPB  16(AX), $0x00
+	JNE   half9
+	ADDQ  DI, DI
+	JMP   both10
+
+half9:
+both10:
+	CMPQ DI, 8(AX)
+	JNE  off7
+	MOVQ SI, 16232(SP)
+	MOVQ $0x00000001, SI
+	MOVQ SI, 16224(SP)
+
+off7:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         112(AX), SI
 	TESTQ        SI, SI
-	JZ           skip7
+	JZ           skip11
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -975,18 +999,18 @@ far6:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip7:
-	VMOVUPS      Z2, 7016(SP)
-	VMOVUPS      Z3, 7080(SP)
-	VMOVUPS      Z4, 7144(SP)
-	VMOVUPS      Z5, 7208(SP)
+skip11:
+	VMOVUPS      Z2, 16264(SP)
+	VMOVUPS      Z3, 16328(SP)
+	VMOVUPS      Z4, 16392(SP)
+	VMOVUPS      Z5, 16456(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         120(AX), SI
 	TESTQ        SI, SI
-	JZ           skip8
+	JZ           skip12
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -1002,21 +1026,21 @@ skip7:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip8:
-	VMOVUPS Z2, 7272(SP)
-	VMOVUPS Z3, 7336(SP)
-	VMOVUPS Z4, 7400(SP)
-	VMOVUPS Z5, 7464(SP)
+skip12:
+	VMOVUPS Z2, 16520(SP)
+	VMOVUPS Z3, 16584(SP)
+	VMOVUPS Z4, 16648(SP)
+	VMOVUPS Z5, 16712(SP)
 
-sixteen9:
-	MOVQ         16(SP), SI
-	MOVQ         SI, 24(SP)
+sixteen13:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	MOVQ         SI, 16(SP)
+	MOVQ         16(SP), SI
+	MOVQ         SI, 16256(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         CX, SI
 	MOVQ         32(AX), DI
@@ -1026,12 +1050,12 @@ sixteen9:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half13
+	JNE          half19
 	ADDQ         R9, R9
-	JMP          both14
+	JMP          both20
 
-half13:
-both14:
+half19:
+both20:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -1044,74 +1068,89 @@ both14:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have10
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z3
+	JLE           have16
+	MOVQ          24(AX), SI
+	MOVQ          32(AX), DI
+	LEAQ          (CX), R9
+	VPBROADCASTD  R9, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
 	VPBROADCASTD  72(AX), Z4
 	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
 	VPMINUD       Z4, Z3, Z3
-	VPBROADCASTQ  32(AX), Z4
-	VPBROADCASTQ  24(AX), Z5
+	VPBROADCASTQ  DI, Z4
+	VPBROADCASTQ  SI, Z5
 	VEXTRACTI64X4 $0x00, Z3, Y6
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z4, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 7528(SP)
+	VMOVDQU64     Z6, 16776(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 7592(SP)
+	VMOVDQU64     Z3, 16840(SP)
 	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
+	MOVQ          DX, R9
+	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half15
-	ADDQ          R8, R8
-	JMP           both16
+	JNE           half21
+	ADDQ          R9, R9
+	JMP           both22
 
-half15:
-both16:
-	XORQ SI, SI
+half21:
+both22:
+	XORQ  SI, SI
+	MOVQ  R9, R10
+	MOVQ  16(SP), R11
+	LEAQ  -1(CX)(R11*1), R11
+	ADDQ  $0x0f, R10
+	ANDQ  $-16, R10
+	IMULQ 32(AX), R11
+	ADDQ  24(AX), R11
+	ADDQ  R10, R11
+	CMPQ  R11, R8
+	JGT   exact23
+	MOVQ  R10, R9
+
+exact23:
 	CMPB 40(AX), $0x00
-	JNE  half17
+	JNE  half24
 
-piece19:
-	CMPQ            R8, $0x10
-	JLT             short20
-	MOVQ            7528(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            7536(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            7544(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            7552(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z6
-	MOVQ            7560(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            7568(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            7576(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            7584(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
-	MOVQ            7592(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            7600(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            7608(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            7616(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
-	MOVQ            7624(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            7632(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            7640(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	MOVQ            7648(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+piece26:
+	CMPQ            R9, $0x10
+	JLT             short27
+	MOVQ            16776(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z3
+	MOVQ            16784(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z4
+	MOVQ            16792(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            16800(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z6
+	MOVQ            16808(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	MOVQ            16816(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	MOVQ            16824(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            16832(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	MOVQ            16840(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	MOVQ            16848(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	MOVQ            16856(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            16864(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	MOVQ            16872(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	MOVQ            16880(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	MOVQ            16888(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            16896(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
 	VUNPCKLPS       Z6, Z5, Z3
@@ -1126,66 +1165,67 @@ piece19:
 	VMOVUPS         Z4, 192(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
-	SUBQ            $0x10, R8
-	JMP             piece19
+	SUBQ            $0x10, R9
+	JMP             piece26
 
-short20:
-	TESTQ        R8, R8
-	JZ           pieces21
+short27:
+	TESTQ        R9, R9
+	JZ           pieces28
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         7528(SP), R8
+	MOVQ         16776(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         7536(SP), R8
+	MOVQ         16784(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         7544(SP), R8
+	MOVQ         16792(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         7552(SP), R8
+	MOVQ         16800(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         7560(SP), R8
+	MOVQ         16808(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         7568(SP), R8
+	MOVQ         16816(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         7576(SP), R8
+	MOVQ         16824(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         7584(SP), R8
+	MOVQ         16832(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         7592(SP), R8
+	MOVQ         16840(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         7600(SP), R8
+	MOVQ         16848(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         7608(SP), R8
+	MOVQ         16856(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         7616(SP), R8
+	MOVQ         16864(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         7624(SP), R8
+	MOVQ         16872(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         7632(SP), R8
+	MOVQ         16880(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         7640(SP), R8
+	MOVQ         16888(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         7648(SP), R8
+	MOVQ         16896(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -1201,45 +1241,45 @@ short20:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces21:
-	JMP both18
+pieces28:
+	JMP both25
 
-half17:
-piece22:
-	CMPQ            R8, $0x10
-	JLT             short23
-	MOVQ            7528(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            7536(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            7544(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            7552(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z6
-	MOVQ            7560(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            7568(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            7576(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            7584(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
-	MOVQ            7592(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            7600(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            7608(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            7616(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
-	MOVQ            7624(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            7632(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            7640(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	MOVQ            7648(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+half24:
+piece29:
+	CMPQ            R9, $0x10
+	JLT             short30
+	MOVQ            16776(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z3
+	MOVQ            16784(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z4
+	MOVQ            16792(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            16800(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z6
+	MOVQ            16808(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	MOVQ            16816(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	MOVQ            16824(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            16832(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	MOVQ            16840(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	MOVQ            16848(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	MOVQ            16856(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            16864(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	MOVQ            16872(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	MOVQ            16880(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	MOVQ            16888(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            16896(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
 	VUNPCKLPS       Z6, Z5, Z3
@@ -1266,66 +1306,67 @@ piece22:
 	VMOVUPS         Z4, 448(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
-	SUBQ            $0x10, R8
-	JMP             piece22
+	SUBQ            $0x10, R9
+	JMP             piece29
 
-short23:
-	TESTQ        R8, R8
-	JZ           pieces24
+short30:
+	TESTQ        R9, R9
+	JZ           pieces31
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         7528(SP), R8
+	MOVQ         16776(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         7536(SP), R8
+	MOVQ         16784(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         7544(SP), R8
+	MOVQ         16792(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         7552(SP), R8
+	MOVQ         16800(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         7560(SP), R8
+	MOVQ         16808(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         7568(SP), R8
+	MOVQ         16816(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         7576(SP), R8
+	MOVQ         16824(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         7584(SP), R8
+	MOVQ         16832(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         7592(SP), R8
+	MOVQ         16840(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         7600(SP), R8
+	MOVQ         16848(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         7608(SP), R8
+	MOVQ         16856(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         7616(SP), R8
+	MOVQ         16864(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         7624(SP), R8
+	MOVQ         16872(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         7632(SP), R8
+	MOVQ         16880(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         7640(SP), R8
+	MOVQ         16888(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         7648(SP), R8
+	MOVQ         16896(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -1353,11 +1394,11 @@ short23:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces24:
-both18:
-	JMP read12
+pieces31:
+both25:
+	JMP read18
 
-have10:
+have16:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -1366,16 +1407,16 @@ have10:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half25
+	JNE  half32
 	ADDQ R13, R13
-	JMP  both26
+	JMP  both33
 
-half25:
-both26:
+half32:
+both33:
 	CMPB 40(AX), $0x00
-	JNE  half27
+	JNE  half34
 
-piece29:
+piece36:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1410,11 +1451,11 @@ piece29:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece29
-	JMP             both28
+	JG              piece36
+	JMP             both35
 
-half27:
-piece30:
+half34:
+piece37:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1461,10 +1502,10 @@ piece30:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece30
+	JG              piece37
 
-both28:
-read12:
+both35:
+read18:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -1483,59 +1524,38 @@ read12:
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
-	MOVQ         CX, SI
+	MOVQ         72(AX), SI
+	MOVQ         CX, DI
+	DECQ         SI
+	ADDQ         24(SP), DI
+	ADDQ         $0x00, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	IMULQ        32(AX), SI
+	ADDQ         24(AX), SI
 	LEAQ         3584(BX), DI
-	MOVQ         72(AX), R10
-	MOVQ         CX, R8
-	DECQ         R10
-	ADDQ         32(SP), R8
-	ADDQ         $0x00, R8
-	CMPQ         R10, R8
-	CMOVQGT      R8, R10
-	IMULQ        32(AX), R10
-	ADDQ         24(AX), R10
-	IMULQ        8(AX), SI
-	ADDQ         (AX), SI
+	MOVQ         16232(SP), R8
+	MOVQ         16240(SP), R9
+	MOVQ         CX, R10
+	IMULQ        8(AX), R10
+	ADDQ         (AX), R10
 	CMPB         17(AX), $0x00
-	JEQ          near31
-	MOVQ         BX, SI
+	JEQ          near38
+	MOVQ         BX, R10
 
-near31:
-	XORQ  R9, R9
-	LEAQ  -16(CX), R8
-	CMPQ  (AX), $0x00
-	JEQ   none32
-	TESTQ R8, R8
-	JS    none32
-	MOVQ  DX, R11
-	ADDQ  R11, R11
-	CMPB  16(AX), $0x00
-	JNE   half33
-	ADDQ  R11, R11
-	JMP   both34
-
-half33:
-both34:
-	CMPQ  R11, 8(AX)
-	JNE   none32
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-	MOVQ  R11, R9
-	IMULQ 24(SP), R9
-
-none32:
+near38:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four35:
+four39:
 	VADDPS  (BX)(R11*1), Z2, Z2
 	VADDPS  64(BX)(R11*1), Z3, Z3
 	VADDPS  128(BX)(R11*1), Z4, Z4
 	VADDPS  192(BX)(R11*1), Z5, Z5
 	ADDQ    $0x00000100, R11
 	CMPQ    R11, R12
-	JLT     four35
+	JLT     four39
 	VADDPS  Z3, Z2, Z2
 	VADDPS  Z5, Z4, Z4
 	VADDPS  Z4, Z2, Z2
@@ -1551,24 +1571,24 @@ four35:
 	VMOVUPS Z2, 320(R11)
 	VMOVUPS Z2, 384(R11)
 	CMPB    40(AX), $0x00
-	JNE     half36
+	JNE     half40
 	MOVQ    DX, R12
 	XORQ    R11, R11
 	SHLQ    $0x06, R12
 
-four38:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	PREFETCHT0 128(R10)
-	PREFETCHT0 192(R10)
-	ADDQ       $0x00000100, R10
+four42:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       $0x00000100, R10
 	CMPQ       R9, $0x00000100
-	JLT        none39
+	JLT        none43
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
@@ -1577,66 +1597,20 @@ four38:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near40
+	JNZ        near44
 	CMPB       17(AX), $0x00
-	JEQ        near40
+	JEQ        near44
 	VMOVNTDQ   Z3, -256(R8)
 	VMOVNTDQ   Z4, -192(R8)
 	VMOVNTDQ   Z5, -128(R8)
 	VMOVNTDQ   Z10, -64(R8)
-	JMP        moved41
+	JMP        moved45
 
-near40:
+near44:
 	VMOVDQU64 Z3, -256(R8)
 	VMOVDQU64 Z4, -192(R8)
 	VMOVDQU64 Z5, -128(R8)
 	VMOVDQU64 Z10, -64(R8)
-
-moved41:
-none39:
-	VSUBPS      (BX)(R11*1), Z2, Z3
-	VFMADD231PS Z3, Z3, Z6
-	VSUBPS      64(BX)(R11*1), Z2, Z3
-	VFMADD231PS Z3, Z3, Z7
-	VSUBPS      128(BX)(R11*1), Z2, Z3
-	VFMADD231PS Z3, Z3, Z8
-	VSUBPS      192(BX)(R11*1), Z2, Z3
-	VFMADD231PS Z3, Z3, Z9
-	ADDQ        $0x00000100, R11
-	CMPQ        R11, R12
-	JLT         four38
-	JMP         both37
-
-half36:
-	MOVQ DX, R12
-	XORQ R11, R11
-	SHLQ $0x06, R12
-
-four42:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       $0x00000080, R10
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
-	ADDQ       $0x00000080, SI
-	CMPQ       R9, $0x00000080
-	JLT        none43
-	SUBQ       $0x00000080, R9
-	VMOVDQU64  (DI), Z3
-	VMOVDQU64  64(DI), Z4
-	ADDQ       $0x00000080, DI
-	ADDQ       $0x00000080, R8
-	TESTQ      $0x0000003f, R8
-	JNZ        near44
-	CMPB       17(AX), $0x00
-	JEQ        near44
-	VMOVNTDQ   Z3, -128(R8)
-	VMOVNTDQ   Z4, -64(R8)
-	JMP        moved45
-
-near44:
-	VMOVDQU64 Z3, -128(R8)
-	VMOVDQU64 Z4, -64(R8)
 
 moved45:
 none43:
@@ -1651,36 +1625,86 @@ none43:
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
 	JLT         four42
+	JMP         both41
 
-both37:
-line46:
+half40:
+	MOVQ DX, R12
+	XORQ R11, R11
+	SHLQ $0x06, R12
+
+four46:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ADDQ       $0x00000080, SI
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+	CMPQ       R9, $0x00000080
+	JLT        none47
+	SUBQ       $0x00000080, R9
+	VMOVDQU64  (DI), Z3
+	VMOVDQU64  64(DI), Z4
+	ADDQ       $0x00000080, DI
+	ADDQ       $0x00000080, R8
+	TESTQ      $0x0000003f, R8
+	JNZ        near48
+	CMPB       17(AX), $0x00
+	JEQ        near48
+	VMOVNTDQ   Z3, -128(R8)
+	VMOVNTDQ   Z4, -64(R8)
+	JMP        moved49
+
+near48:
+	VMOVDQU64 Z3, -128(R8)
+	VMOVDQU64 Z4, -64(R8)
+
+moved49:
+none47:
+	VSUBPS      (BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z6
+	VSUBPS      64(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z7
+	VSUBPS      128(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z8
+	VSUBPS      192(BX)(R11*1), Z2, Z3
+	VFMADD231PS Z3, Z3, Z9
+	ADDQ        $0x00000100, R11
+	CMPQ        R11, R12
+	JLT         four46
+
+both41:
+line50:
 	CMPQ      R9, $0x40
-	JLT       last47
+	JLT       last51
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z3
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near48
+	JNZ       near52
 	CMPB      17(AX), $0x00
-	JEQ       near48
+	JEQ       near52
 	VMOVNTDQ  Z3, -64(R8)
-	JMP       moved49
+	JMP       moved53
 
-near48:
+near52:
 	VMOVDQU64 Z3, -64(R8)
 
-moved49:
-	JMP line46
+moved53:
+	JMP line50
 
-last47:
-	VMOVDQU64    (DI), Z3
+last51:
+	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         R9, SI
 	SHRQ         $0x01, SI
-	MOVQ         $0xffffffff, DI
-	BZHIQ        SI, DI, DI
-	KMOVD        DI, K1
-	VMOVDQU16    Z3, K1, (R8)
+	MOVQ         $0xffffffff, R10
+	BZHIQ        SI, R10, R10
+	KMOVD        R10, K1
+	VMOVDQU16.Z  (DI), K1, Z3
+	LEAQ         3584(BX), SI
+	VMOVDQU64    Z3, (SI)
+	MOVQ         R8, 16232(SP)
+	MOVQ         R9, 16240(SP)
 	VADDPS       Z7, Z6, Z6
 	VADDPS       Z9, Z8, Z8
 	VADDPS       Z8, Z6, Z6
@@ -1711,15 +1735,22 @@ last47:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half50
+	JNE          half54
 	ADDQ         SI, SI
-	JMP          both51
+	JMP          both55
 
-half50:
-both51:
+half54:
+both55:
+	CMPQ      16224(SP), $0x00
+	JEQ       apart56
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
+	ADDQ      16240(SP), R8
+	MOVQ      16256(SP), R9
+	SUBQ      16(SP), R9
+	IMULQ     SI, R9
+	ADDQ      R9, R8
 	LEAQ      (SI)(SI*2), R9
 	LEAQ      (R8)(SI*4), R10
 	LEAQ      (R10)(SI*4), R11
@@ -1728,15 +1759,13 @@ both51:
 	ADDQ      DI, R10
 	ADDQ      DI, R11
 	ADDQ      DI, R12
-	CMPQ      SI, 8(AX)
-	JNE       apart52
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      16(AX), $0x00
-	JNE       half54
+	JNE       half58
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece56:
+piece60:
 	SUBQ         $0x00000100, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -1748,40 +1777,40 @@ piece56:
 	VMOVUPS      (DI), Z3
 	VSUBPS       Z2, Z3, Z3
 	VMULPS       Z6, Z3, Z3
-	VBROADCASTSS 7272(SP)(R13*1), Z4
-	VBROADCASTSS 7016(SP)(R13*1), Z5
+	VBROADCASTSS 16520(SP)(R13*1), Z4
+	VBROADCASTSS 16264(SP)(R13*1), Z5
 	VFMADD213PS  Z4, Z5, Z3
 	VMOVUPS      64(DI), Z4
 	VSUBPS       Z2, Z4, Z4
 	VMULPS       Z6, Z4, Z4
-	VBROADCASTSS 7276(SP)(R13*1), Z5
-	VBROADCASTSS 7020(SP)(R13*1), Z7
+	VBROADCASTSS 16524(SP)(R13*1), Z5
+	VBROADCASTSS 16268(SP)(R13*1), Z7
 	VFMADD213PS  Z5, Z7, Z4
 	VMOVUPS      128(DI), Z5
 	VSUBPS       Z2, Z5, Z5
 	VMULPS       Z6, Z5, Z5
-	VBROADCASTSS 7280(SP)(R13*1), Z7
-	VBROADCASTSS 7024(SP)(R13*1), Z8
+	VBROADCASTSS 16528(SP)(R13*1), Z7
+	VBROADCASTSS 16272(SP)(R13*1), Z8
 	VFMADD213PS  Z7, Z8, Z5
 	VMOVUPS      192(DI), Z7
 	VSUBPS       Z2, Z7, Z7
 	VMULPS       Z6, Z7, Z7
-	VBROADCASTSS 7284(SP)(R13*1), Z8
-	VBROADCASTSS 7028(SP)(R13*1), Z9
+	VBROADCASTSS 16532(SP)(R13*1), Z8
+	VBROADCASTSS 16276(SP)(R13*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	CMPB         198(AX), $0x00
-	JEQ          none57
+	JEQ          none61
 	CMPB         198(AX), $0x01
-	JNE          act58
+	JNE          act62
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMAXPS       Z3, Z8, Z3
 	VMAXPS       Z4, Z8, Z4
 	VMAXPS       Z5, Z8, Z5
 	VMAXPS       Z7, Z8, Z7
 
-act58:
+act62:
 	CMPB         198(AX), $0x03
-	JNE          act59
+	JNE          act63
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z3, Z10
@@ -1797,9 +1826,9 @@ act58:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act59:
+act63:
 	CMPB         198(AX), $0x02
-	JNE          act60
+	JNE          act64
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -1893,8 +1922,8 @@ act59:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act60:
-none57:
+act64:
+none61:
 	VUNPCKLPS     Z4, Z3, Z8
 	VUNPCKHPS     Z4, Z3, Z4
 	VUNPCKLPS     Z7, Z5, Z3
@@ -1920,14 +1949,14 @@ none57:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece56
-	JMP           both55
+	JNE           piece60
+	JMP           both59
 
-half54:
+half58:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece61:
+piece65:
 	SUBQ         $0x00000200, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -1939,55 +1968,55 @@ piece61:
 	VMOVUPS      (DI), Z4
 	VSUBPS       Z2, Z4, Z4
 	VMULPS       Z6, Z4, Z4
-	VBROADCASTSS 7272(SP)(R13*1), Z5
-	VBROADCASTSS 7016(SP)(R13*1), Z7
+	VBROADCASTSS 16520(SP)(R13*1), Z5
+	VBROADCASTSS 16264(SP)(R13*1), Z7
 	VFMADD213PS  Z5, Z7, Z4
 	VMOVUPS      64(DI), Z5
 	VSUBPS       Z2, Z5, Z5
 	VMULPS       Z6, Z5, Z5
-	VBROADCASTSS 7276(SP)(R13*1), Z7
-	VBROADCASTSS 7020(SP)(R13*1), Z8
+	VBROADCASTSS 16524(SP)(R13*1), Z7
+	VBROADCASTSS 16268(SP)(R13*1), Z8
 	VFMADD213PS  Z7, Z8, Z5
 	VMOVUPS      128(DI), Z7
 	VSUBPS       Z2, Z7, Z7
 	VMULPS       Z6, Z7, Z7
-	VBROADCASTSS 7280(SP)(R13*1), Z8
-	VBROADCASTSS 7024(SP)(R13*1), Z9
+	VBROADCASTSS 16528(SP)(R13*1), Z8
+	VBROADCASTSS 16272(SP)(R13*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	VMOVUPS      192(DI), Z8
 	VSUBPS       Z2, Z8, Z8
 	VMULPS       Z6, Z8, Z8
-	VBROADCASTSS 7284(SP)(R13*1), Z9
-	VBROADCASTSS 7028(SP)(R13*1), Z10
+	VBROADCASTSS 16532(SP)(R13*1), Z9
+	VBROADCASTSS 16276(SP)(R13*1), Z10
 	VFMADD213PS  Z9, Z10, Z8
 	VMOVUPS      256(DI), Z9
 	VSUBPS       Z2, Z9, Z9
 	VMULPS       Z6, Z9, Z9
-	VBROADCASTSS 7288(SP)(R13*1), Z10
-	VBROADCASTSS 7032(SP)(R13*1), Z11
+	VBROADCASTSS 16536(SP)(R13*1), Z10
+	VBROADCASTSS 16280(SP)(R13*1), Z11
 	VFMADD213PS  Z10, Z11, Z9
 	VMOVUPS      320(DI), Z10
 	VSUBPS       Z2, Z10, Z10
 	VMULPS       Z6, Z10, Z10
-	VBROADCASTSS 7292(SP)(R13*1), Z11
-	VBROADCASTSS 7036(SP)(R13*1), Z12
+	VBROADCASTSS 16540(SP)(R13*1), Z11
+	VBROADCASTSS 16284(SP)(R13*1), Z12
 	VFMADD213PS  Z11, Z12, Z10
 	VMOVUPS      384(DI), Z11
 	VSUBPS       Z2, Z11, Z11
 	VMULPS       Z6, Z11, Z11
-	VBROADCASTSS 7296(SP)(R13*1), Z12
-	VBROADCASTSS 7040(SP)(R13*1), Z13
+	VBROADCASTSS 16544(SP)(R13*1), Z12
+	VBROADCASTSS 16288(SP)(R13*1), Z13
 	VFMADD213PS  Z12, Z13, Z11
 	VMOVUPS      448(DI), Z12
 	VSUBPS       Z2, Z12, Z12
 	VMULPS       Z6, Z12, Z12
-	VBROADCASTSS 7300(SP)(R13*1), Z13
-	VBROADCASTSS 7044(SP)(R13*1), Z14
+	VBROADCASTSS 16548(SP)(R13*1), Z13
+	VBROADCASTSS 16292(SP)(R13*1), Z14
 	VFMADD213PS  Z13, Z14, Z12
 	CMPB         198(AX), $0x00
-	JEQ          none62
+	JEQ          none66
 	CMPB         198(AX), $0x01
-	JNE          act63
+	JNE          act67
 	VBROADCASTSS element00000000<>+0(SB), Z13
 	VMAXPS       Z4, Z13, Z4
 	VMAXPS       Z5, Z13, Z5
@@ -1998,9 +2027,9 @@ piece61:
 	VMAXPS       Z11, Z13, Z11
 	VMAXPS       Z12, Z13, Z12
 
-act63:
+act67:
 	CMPB         198(AX), $0x03
-	JNE          act64
+	JNE          act68
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z4, Z15
@@ -2028,9 +2057,9 @@ act63:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act64:
+act68:
 	CMPB         198(AX), $0x02
-	JNE          act65
+	JNE          act69
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2156,10 +2185,10 @@ act64:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act65:
-none62:
+act69:
+none66:
 	CMPB native+8(FP), $0x00
-	JEQ  ours66
+	JEQ  ours70
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z13
 	LONG $0x48577262
@@ -2176,9 +2205,9 @@ none62:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both67
+	JMP  both71
 
-ours66:
+ours70:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2229,7 +2258,7 @@ ours66:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both67:
+both71:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z5, Z3, Z5
@@ -2259,86 +2288,97 @@ both67:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece61
+	JNE           piece65
 
-both55:
-	JMP written53
+both59:
+	JMP written57
 
-apart52:
-	VMOVDQU16     elementPaired<>+0(SB), Z3
-	CMPB          16(AX), $0x00
-	JNE           half68
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z3
+apart56:
+	VMOVDQU16 elementPaired<>+0(SB), Z3
+	CMPB      16(AX), $0x00
+	JNE       half72
+	MOVQ      (AX), SI
+	MOVQ      8(AX), DI
+	CMPQ      16224(SP), $0x00
+	JEQ       off74
+	LEAQ      3584(BX), SI
+	ADDQ      16240(SP), SI
+	MOVQ      16248(SP), R8
+	IMULQ     DI, R8
+	SUBQ      R8, SI
+
+off74:
+	LEAQ          (CX), R8
+	VPBROADCASTD  R8, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
 	VPBROADCASTD  72(AX), Z4
 	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
 	VPMINUD       Z4, Z3, Z3
-	VPBROADCASTQ  8(AX), Z4
-	VPBROADCASTQ  (AX), Z5
+	VPBROADCASTQ  DI, Z4
+	VPBROADCASTQ  SI, Z5
 	VEXTRACTI64X4 $0x00, Z3, Y7
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z4, Z7, Z7
 	VPADDQ        Z5, Z7, Z7
-	VMOVDQU64     Z7, 7656(SP)
+	VMOVDQU64     Z7, 16904(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 7720(SP)
+	VMOVDQU64     Z3, 16968(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half70
+	JNE           half75
 	ADDQ          R8, R8
-	JMP           both71
+	JMP           both76
 
-half70:
-both71:
+half75:
+both76:
 	XORQ SI, SI
 
-piece72:
+piece77:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
 	VMOVUPS      (DI), Z3
 	VSUBPS       Z2, Z3, Z3
 	VMULPS       Z6, Z3, Z3
-	VBROADCASTSS 7272(SP)(R9*1), Z4
-	VBROADCASTSS 7016(SP)(R9*1), Z5
+	VBROADCASTSS 16520(SP)(R9*1), Z4
+	VBROADCASTSS 16264(SP)(R9*1), Z5
 	VFMADD213PS  Z4, Z5, Z3
 	VMOVUPS      64(DI), Z4
 	VSUBPS       Z2, Z4, Z4
 	VMULPS       Z6, Z4, Z4
-	VBROADCASTSS 7276(SP)(R9*1), Z5
-	VBROADCASTSS 7020(SP)(R9*1), Z7
+	VBROADCASTSS 16524(SP)(R9*1), Z5
+	VBROADCASTSS 16268(SP)(R9*1), Z7
 	VFMADD213PS  Z5, Z7, Z4
 	VMOVUPS      128(DI), Z5
 	VSUBPS       Z2, Z5, Z5
 	VMULPS       Z6, Z5, Z5
-	VBROADCASTSS 7280(SP)(R9*1), Z7
-	VBROADCASTSS 7024(SP)(R9*1), Z8
+	VBROADCASTSS 16528(SP)(R9*1), Z7
+	VBROADCASTSS 16272(SP)(R9*1), Z8
 	VFMADD213PS  Z7, Z8, Z5
 	VMOVUPS      192(DI), Z7
 	VSUBPS       Z2, Z7, Z7
 	VMULPS       Z6, Z7, Z7
-	VBROADCASTSS 7284(SP)(R9*1), Z8
-	VBROADCASTSS 7028(SP)(R9*1), Z9
+	VBROADCASTSS 16532(SP)(R9*1), Z8
+	VBROADCASTSS 16276(SP)(R9*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	CMPB         198(AX), $0x00
-	JEQ          none73
+	JEQ          none78
 	CMPB         198(AX), $0x01
-	JNE          act74
+	JNE          act79
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMAXPS       Z3, Z8, Z3
 	VMAXPS       Z4, Z8, Z4
 	VMAXPS       Z5, Z8, Z5
 	VMAXPS       Z7, Z8, Z7
 
-act74:
+act79:
 	CMPB         198(AX), $0x03
-	JNE          act75
+	JNE          act80
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z3, Z10
@@ -2354,9 +2394,9 @@ act74:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act75:
+act80:
 	CMPB         198(AX), $0x02
-	JNE          act76
+	JNE          act81
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -2450,8 +2490,8 @@ act75:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act76:
-none73:
+act81:
+none78:
 	VUNPCKLPS     Z4, Z3, Z8
 	VUNPCKHPS     Z4, Z3, Z4
 	VUNPCKLPS     Z7, Z5, Z3
@@ -2465,147 +2505,158 @@ none73:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          7656(SP), R9
+	MOVQ          16904(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7664(SP), R9
+	MOVQ          16912(SP), R9
 	VEXTRACTF32X4 $0x00, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7672(SP), R9
+	MOVQ          16920(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7680(SP), R9
+	MOVQ          16928(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7688(SP), R9
+	MOVQ          16936(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7696(SP), R9
+	MOVQ          16944(SP), R9
 	VEXTRACTF32X4 $0x01, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7704(SP), R9
+	MOVQ          16952(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7712(SP), R9
+	MOVQ          16960(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7720(SP), R9
+	MOVQ          16968(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7728(SP), R9
+	MOVQ          16976(SP), R9
 	VEXTRACTF32X4 $0x02, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7736(SP), R9
+	MOVQ          16984(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7744(SP), R9
+	MOVQ          16992(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7752(SP), R9
+	MOVQ          17000(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          7760(SP), R9
+	MOVQ          17008(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          7768(SP), R9
+	MOVQ          17016(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          7776(SP), R9
+	MOVQ          17024(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece72
-	JMP           both69
+	JG            piece77
+	JMP           both73
 
-half68:
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z4
+half72:
+	MOVQ  (AX), SI
+	MOVQ  8(AX), DI
+	CMPQ  16224(SP), $0x00
+	JEQ   off82
+	LEAQ  3584(BX), SI
+	ADDQ  16240(SP), SI
+	MOVQ  16248(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off82:
+	LEAQ          (CX), R8
+	VPBROADCASTD  R8, Z4
 	VPADDD        elementNumbers<>+0(SB), Z4, Z4
 	VPBROADCASTD  72(AX), Z5
 	VPADDD.BCST   elementffffffff<>+0(SB), Z5, Z5
 	VPMINUD       Z5, Z4, Z4
-	VPBROADCASTQ  8(AX), Z5
-	VPBROADCASTQ  (AX), Z7
+	VPBROADCASTQ  DI, Z5
+	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z5, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 7784(SP)
+	VMOVDQU64     Z8, 17032(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z7, Z4, Z4
-	VMOVDQU64     Z4, 7848(SP)
+	VMOVDQU64     Z4, 17096(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half77
+	JNE           half83
 	ADDQ          R8, R8
-	JMP           both78
+	JMP           both84
 
-half77:
-both78:
+half83:
+both84:
 	XORQ SI, SI
 
-piece79:
+piece85:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
 	VMOVUPS      (DI), Z4
 	VSUBPS       Z2, Z4, Z4
 	VMULPS       Z6, Z4, Z4
-	VBROADCASTSS 7272(SP)(R9*1), Z5
-	VBROADCASTSS 7016(SP)(R9*1), Z7
+	VBROADCASTSS 16520(SP)(R9*1), Z5
+	VBROADCASTSS 16264(SP)(R9*1), Z7
 	VFMADD213PS  Z5, Z7, Z4
 	VMOVUPS      64(DI), Z5
 	VSUBPS       Z2, Z5, Z5
 	VMULPS       Z6, Z5, Z5
-	VBROADCASTSS 7276(SP)(R9*1), Z7
-	VBROADCASTSS 7020(SP)(R9*1), Z8
+	VBROADCASTSS 16524(SP)(R9*1), Z7
+	VBROADCASTSS 16268(SP)(R9*1), Z8
 	VFMADD213PS  Z7, Z8, Z5
 	VMOVUPS      128(DI), Z7
 	VSUBPS       Z2, Z7, Z7
 	VMULPS       Z6, Z7, Z7
-	VBROADCASTSS 7280(SP)(R9*1), Z8
-	VBROADCASTSS 7024(SP)(R9*1), Z9
+	VBROADCASTSS 16528(SP)(R9*1), Z8
+	VBROADCASTSS 16272(SP)(R9*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	VMOVUPS      192(DI), Z8
 	VSUBPS       Z2, Z8, Z8
 	VMULPS       Z6, Z8, Z8
-	VBROADCASTSS 7284(SP)(R9*1), Z9
-	VBROADCASTSS 7028(SP)(R9*1), Z10
+	VBROADCASTSS 16532(SP)(R9*1), Z9
+	VBROADCASTSS 16276(SP)(R9*1), Z10
 	VFMADD213PS  Z9, Z10, Z8
 	VMOVUPS      256(DI), Z9
 	VSUBPS       Z2, Z9, Z9
 	VMULPS       Z6, Z9, Z9
-	VBROADCASTSS 7288(SP)(R9*1), Z10
-	VBROADCASTSS 7032(SP)(R9*1), Z11
+	VBROADCASTSS 16536(SP)(R9*1), Z10
+	VBROADCASTSS 16280(SP)(R9*1), Z11
 	VFMADD213PS  Z10, Z11, Z9
 	VMOVUPS      320(DI), Z10
 	VSUBPS       Z2, Z10, Z10
 	VMULPS       Z6, Z10, Z10
-	VBROADCASTSS 7292(SP)(R9*1), Z11
-	VBROADCASTSS 7036(SP)(R9*1), Z12
+	VBROADCASTSS 16540(SP)(R9*1), Z11
+	VBROADCASTSS 16284(SP)(R9*1), Z12
 	VFMADD213PS  Z11, Z12, Z10
 	VMOVUPS      384(DI), Z11
 	VSUBPS       Z2, Z11, Z11
 	VMULPS       Z6, Z11, Z11
-	VBROADCASTSS 7296(SP)(R9*1), Z12
-	VBROADCASTSS 7040(SP)(R9*1), Z13
+	VBROADCASTSS 16544(SP)(R9*1), Z12
+	VBROADCASTSS 16288(SP)(R9*1), Z13
 	VFMADD213PS  Z12, Z13, Z11
 	VMOVUPS      448(DI), Z12
 	VSUBPS       Z2, Z12, Z12
 	VMULPS       Z6, Z12, Z12
-	VBROADCASTSS 7300(SP)(R9*1), Z13
-	VBROADCASTSS 7044(SP)(R9*1), Z14
+	VBROADCASTSS 16548(SP)(R9*1), Z13
+	VBROADCASTSS 16292(SP)(R9*1), Z14
 	VFMADD213PS  Z13, Z14, Z12
 	CMPB         198(AX), $0x00
-	JEQ          none80
+	JEQ          none86
 	CMPB         198(AX), $0x01
-	JNE          act81
+	JNE          act87
 	VBROADCASTSS element00000000<>+0(SB), Z13
 	VMAXPS       Z4, Z13, Z4
 	VMAXPS       Z5, Z13, Z5
@@ -2616,9 +2667,9 @@ piece79:
 	VMAXPS       Z11, Z13, Z11
 	VMAXPS       Z12, Z13, Z12
 
-act81:
+act87:
 	CMPB         198(AX), $0x03
-	JNE          act82
+	JNE          act88
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z4, Z15
@@ -2646,9 +2697,9 @@ act81:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act82:
+act88:
 	CMPB         198(AX), $0x02
-	JNE          act83
+	JNE          act89
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2774,10 +2825,10 @@ act82:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act83:
-none80:
+act89:
+none86:
 	CMPB native+8(FP), $0x00
-	JEQ  ours84
+	JEQ  ours90
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z13
 	LONG $0x48577262
@@ -2794,9 +2845,9 @@ none80:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both85
+	JMP  both91
 
-ours84:
+ours90:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2847,7 +2898,7 @@ ours84:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both85:
+both91:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z5, Z3, Z5
@@ -2865,117 +2916,104 @@ both85:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          7784(SP), R9
+	MOVQ          17032(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7792(SP), R9
+	MOVQ          17040(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7800(SP), R9
+	MOVQ          17048(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7808(SP), R9
+	MOVQ          17056(SP), R9
 	VEXTRACTF32X4 $0x00, Z5, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7816(SP), R9
+	MOVQ          17064(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7824(SP), R9
+	MOVQ          17072(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7832(SP), R9
+	MOVQ          17080(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7840(SP), R9
+	MOVQ          17088(SP), R9
 	VEXTRACTF32X4 $0x01, Z5, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7848(SP), R9
+	MOVQ          17096(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7856(SP), R9
+	MOVQ          17104(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7864(SP), R9
+	MOVQ          17112(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7872(SP), R9
+	MOVQ          17120(SP), R9
 	VEXTRACTF32X4 $0x02, Z5, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7880(SP), R9
+	MOVQ          17128(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          7888(SP), R9
+	MOVQ          17136(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          7896(SP), R9
+	MOVQ          17144(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          7904(SP), R9
+	MOVQ          17152(SP), R9
 	VEXTRACTF32X4 $0x03, Z5, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece79
+	JG            piece85
 
-both69:
-written53:
-	ADDQ  $0x10, CX
-	CMPQ  CX, 72(AX)
-	JLT   sixteen9
-	MOVQ  16(SP), SI
-	MOVQ  SI, 24(SP)
-	LEAQ  3584(BX), BX
-	XORQ  SI, SI
-	LEAQ  -16(CX), CX
-	CMPQ  (AX), $0x00
-	JEQ   none86
-	TESTQ CX, CX
-	JS    none86
-	ADDQ  DX, DX
-	CMPB  16(AX), $0x00
-	JNE   half87
-	ADDQ  DX, DX
-	JMP   both88
+both73:
+written57:
+	CMPQ  16224(SP), $0x00
+	JEQ   off92
+	MOVQ  16256(SP), SI
+	ADDQ  SI, 16248(SP)
+	IMULQ 8(AX), SI
+	ADDQ  SI, 16240(SP)
 
-half87:
-both88:
-	CMPQ  DX, 8(AX)
-	JNE   none86
-	IMULQ 8(AX), CX
-	ADDQ  (AX), CX
-	MOVQ  DX, SI
-	IMULQ 24(SP), SI
+off92:
+	ADDQ $0x10, CX
+	CMPQ CX, 72(AX)
+	JLT  sixteen13
+	LEAQ 3584(BX), CX
+	MOVQ 16232(SP), DX
+	MOVQ 16240(SP), BX
 
-none86:
-line89:
-	CMPQ      SI, $0x40
-	JLT       last90
-	SUBQ      $0x40, SI
-	VMOVDQU64 (BX), Z0
-	ADDQ      $0x00000040, BX
+line93:
+	CMPQ      BX, $0x40
+	JLT       last94
+	SUBQ      $0x40, BX
+	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
-	TESTQ     $0x0000003f, CX
-	JNZ       near91
+	ADDQ      $0x00000040, DX
+	TESTQ     $0x0000003f, DX
+	JNZ       near95
 	CMPB      17(AX), $0x00
-	JEQ       near91
-	VMOVNTDQ  Z0, -64(CX)
-	JMP       moved92
+	JEQ       near95
+	VMOVNTDQ  Z0, -64(DX)
+	JMP       moved96
 
-near91:
-	VMOVDQU64 Z0, -64(CX)
+near95:
+	VMOVDQU64 Z0, -64(DX)
 
-moved92:
-	JMP line89
+moved96:
+	JMP line93
 
-last90:
-	VMOVDQU64 (BX), Z0
-	MOVQ      SI, AX
+last94:
+	VMOVDQU64 (CX), Z0
+	MOVQ      BX, AX
 	SHRQ      $0x01, AX
-	MOVQ      $0xffffffff, DX
-	BZHIQ     AX, DX, DX
-	KMOVD     DX, K1
-	VMOVDQU16 Z0, K1, (CX)
+	MOVQ      $0xffffffff, CX
+	BZHIQ     AX, CX, CX
+	KMOVD     CX, K1
+	VMOVDQU16 Z0, K1, (DX)
 	JMP       done1
 
 longer3:
@@ -2988,19 +3026,19 @@ other2:
 	MOVL  144(AX), R10
 	MOVQ  168(AX), CX
 	TESTQ CX, CX
-	JZ    skip93
+	JZ    skip97
 	MOVQ  CX, R9
 
-skip93:
+skip97:
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip94
+	JEQ          skip98
 	CMPQ         R11, $0x00
-	JLE          last95
+	JLE          last99
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -3010,11 +3048,11 @@ skip93:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols97
+	JGT          cols101
 
-cols96:
+cols100:
 	CMPB       40(AX), $0x00
-	JNE        half98
+	JNE        half102
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3023,9 +3061,9 @@ cols96:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both99
+	JMP        both103
 
-half98:
+half102:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -3033,7 +3071,7 @@ half98:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both99:
+both103:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3041,37 +3079,10 @@ both99:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols96
-
-cols97:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols101
-
-cols100:
-	CMPB       40(AX), $0x00
-	JNE        half102
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both103
-
-half102:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-
-both103:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R14
-	CMPQ   R14, DX
 	JLE    cols100
 
 cols101:
-	LEAQ 16(CX), R14
+	LEAQ 32(CX), R14
 	CMPQ R14, DX
 	JGT  cols105
 
@@ -3079,39 +3090,66 @@ cols104:
 	CMPB       40(AX), $0x00
 	JNE        half106
 	PREFETCHT0 3072(R12)(CX*4)
+	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
+	VMOVUPS    64(R12)(CX*4), Z10
 	JMP        both107
 
 half106:
 	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
 both107:
 	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
+	VADDPS Z10, Z6, Z6
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R14
 	CMPQ   R14, DX
 	JLE    cols104
 
 cols105:
-	CMPQ       CX, DX
-	JGE        row108
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JGT  cols109
+
+cols108:
 	CMPB       40(AX), $0x00
-	JNE        half109
+	JNE        half110
+	PREFETCHT0 3072(R12)(CX*4)
+	VMOVUPS    (R12)(CX*4), Z9
+	JMP        both111
+
+half110:
+	PREFETCHT0 3072(R12)(CX*2)
+	VPMOVZXWD  (R12)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+
+both111:
+	VADDPS Z9, Z5, Z5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
+	CMPQ   R14, DX
+	JLE    cols108
+
+cols109:
+	CMPQ       CX, DX
+	JGE        row112
+	CMPB       40(AX), $0x00
+	JNE        half113
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both110
+	JMP        both114
 
-half109:
+half113:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both110:
+both114:
 	VADDPS Z9, Z5, Z5
 
-row108:
+row112:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3126,9 +3164,9 @@ row108:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last95:
+last99:
 	CMPQ         R11, $0x00
-	JLE          last111
+	JLE          last115
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -3139,11 +3177,11 @@ last95:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols113
+	JGT          cols117
 
-cols112:
+cols116:
 	CMPB       40(AX), $0x00
-	JNE        half114
+	JNE        half118
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3152,9 +3190,9 @@ cols112:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both115
+	JMP        both119
 
-half114:
+half118:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -3162,7 +3200,7 @@ half114:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both115:
+both119:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3174,39 +3212,10 @@ both115:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols112
-
-cols113:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols117
-
-cols116:
-	CMPB       40(AX), $0x00
-	JNE        half118
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both119
-
-half118:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-
-both119:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R14
-	CMPQ        R14, DX
 	JLE         cols116
 
 cols117:
-	LEAQ 16(CX), R14
+	LEAQ 32(CX), R14
 	CMPQ R14, DX
 	JGT  cols121
 
@@ -3214,42 +3223,71 @@ cols120:
 	CMPB       40(AX), $0x00
 	JNE        half122
 	PREFETCHT0 3072(R12)(CX*4)
+	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
+	VMOVUPS    64(R12)(CX*4), Z11
 	JMP        both123
 
 half122:
 	PREFETCHT0 3072(R12)(CX*2)
+	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
+	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
+
+both123:
+	VSUBPS      Z5, Z10, Z10
+	VFMADD231PS Z10, Z10, Z6
+	VSUBPS      Z5, Z11, Z11
+	VFMADD231PS Z11, Z11, Z7
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R14
+	CMPQ        R14, DX
+	JLE         cols120
+
+cols121:
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JGT  cols125
+
+cols124:
+	CMPB       40(AX), $0x00
+	JNE        half126
+	PREFETCHT0 3072(R12)(CX*4)
+	VMOVUPS    (R12)(CX*4), Z10
+	JMP        both127
+
+half126:
+	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both123:
+both127:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols120
+	JLE         cols124
 
-cols121:
+cols125:
 	CMPQ       CX, DX
-	JGE        row124
+	JGE        row128
 	CMPB       40(AX), $0x00
-	JNE        half125
+	JNE        half129
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both126
+	JMP        both130
 
-half125:
+half129:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both126:
+both130:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row124:
+row128:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3268,9 +3306,9 @@ row124:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last111:
+last115:
 	CMPQ         R11, $0x01
-	JLE          last127
+	JLE          last131
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -3282,11 +3320,11 @@ last111:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols129
+	JGT          cols133
 
-cols128:
+cols132:
 	CMPB       40(AX), $0x00
-	JNE        half130
+	JNE        half134
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	PREFETCHT0 3200(R11)(CX*4)
@@ -3295,9 +3333,9 @@ cols128:
 	VMOVUPS    64(R11)(CX*4), Z10
 	VMOVUPS    128(R11)(CX*4), Z11
 	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both131
+	JMP        both135
 
-half130:
+half134:
 	PREFETCHT0 3072(R11)(CX*2)
 	PREFETCHT0 3136(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
@@ -3305,7 +3343,7 @@ half130:
 	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
 
-both131:
+both135:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3313,37 +3351,10 @@ both131:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols128
-
-cols129:
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
-	JGT  cols133
-
-cols132:
-	CMPB       40(AX), $0x00
-	JNE        half134
-	PREFETCHT0 3072(R11)(CX*4)
-	PREFETCHT0 3136(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z9
-	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both135
-
-half134:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
-
-both135:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R13
-	CMPQ   R13, DX
 	JLE    cols132
 
 cols133:
-	LEAQ 16(CX), R13
+	LEAQ 32(CX), R13
 	CMPQ R13, DX
 	JGT  cols137
 
@@ -3351,39 +3362,66 @@ cols136:
 	CMPB       40(AX), $0x00
 	JNE        half138
 	PREFETCHT0 3072(R11)(CX*4)
+	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
+	VMOVUPS    64(R11)(CX*4), Z10
 	JMP        both139
 
 half138:
 	PREFETCHT0 3072(R11)(CX*2)
-	VPMOVZXWD  (R11)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
+	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
 
 both139:
 	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R13
+	VADDPS Z10, Z6, Z6
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R13
 	CMPQ   R13, DX
 	JLE    cols136
 
 cols137:
-	CMPQ       CX, DX
-	JGE        row140
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JGT  cols141
+
+cols140:
 	CMPB       40(AX), $0x00
-	JNE        half141
+	JNE        half142
+	PREFETCHT0 3072(R11)(CX*4)
+	VMOVUPS    (R11)(CX*4), Z9
+	JMP        both143
+
+half142:
+	PREFETCHT0 3072(R11)(CX*2)
+	VPMOVZXWD  (R11)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+
+both143:
+	VADDPS Z9, Z5, Z5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R13
+	CMPQ   R13, DX
+	JLE    cols140
+
+cols141:
+	CMPQ       CX, DX
+	JGE        row144
+	CMPB       40(AX), $0x00
+	JNE        half145
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both142
+	JMP        both146
 
-half141:
+half145:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both142:
+both146:
 	VADDPS Z9, Z5, Z5
 
-row140:
+row144:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3398,15 +3436,15 @@ row140:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last127:
-skip94:
+last131:
+skip98:
 	MOVQ 72(AX), R11
 
-rows143:
+rows147:
 	CMPB         197(AX), $0x00
-	JEQ          skip144
+	JEQ          skip148
 	CMPQ         R11, $0x02
-	JLE          last145
+	JLE          last149
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -3420,11 +3458,11 @@ rows143:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols147
+	JGT          cols151
 
-cols146:
+cols150:
 	CMPB       40(AX), $0x00
-	JNE        half148
+	JNE        half152
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3433,9 +3471,9 @@ cols146:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both149
+	JMP        both153
 
-half148:
+half152:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -3443,7 +3481,7 @@ half148:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both149:
+both153:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3451,37 +3489,10 @@ both149:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols146
-
-cols147:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols151
-
-cols150:
-	CMPB       40(AX), $0x00
-	JNE        half152
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both153
-
-half152:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-
-both153:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R14
-	CMPQ   R14, DX
 	JLE    cols150
 
 cols151:
-	LEAQ 16(CX), R14
+	LEAQ 32(CX), R14
 	CMPQ R14, DX
 	JGT  cols155
 
@@ -3489,39 +3500,66 @@ cols154:
 	CMPB       40(AX), $0x00
 	JNE        half156
 	PREFETCHT0 3072(R12)(CX*4)
+	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
+	VMOVUPS    64(R12)(CX*4), Z10
 	JMP        both157
 
 half156:
 	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
 both157:
 	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
+	VADDPS Z10, Z6, Z6
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R14
 	CMPQ   R14, DX
 	JLE    cols154
 
 cols155:
-	CMPQ       CX, DX
-	JGE        row158
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JGT  cols159
+
+cols158:
 	CMPB       40(AX), $0x00
-	JNE        half159
+	JNE        half160
+	PREFETCHT0 3072(R12)(CX*4)
+	VMOVUPS    (R12)(CX*4), Z9
+	JMP        both161
+
+half160:
+	PREFETCHT0 3072(R12)(CX*2)
+	VPMOVZXWD  (R12)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+
+both161:
+	VADDPS Z9, Z5, Z5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
+	CMPQ   R14, DX
+	JLE    cols158
+
+cols159:
+	CMPQ       CX, DX
+	JGE        row162
+	CMPB       40(AX), $0x00
+	JNE        half163
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both160
+	JMP        both164
 
-half159:
+half163:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both160:
+both164:
 	VADDPS Z9, Z5, Z5
 
-row158:
+row162:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3536,9 +3574,9 @@ row158:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last145:
+last149:
 	CMPQ         R11, $0x01
-	JLE          last161
+	JLE          last165
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -3551,11 +3589,11 @@ last145:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols163
+	JGT          cols167
 
-cols162:
+cols166:
 	CMPB       40(AX), $0x00
-	JNE        half164
+	JNE        half168
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -3564,9 +3602,9 @@ cols162:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both165
+	JMP        both169
 
-half164:
+half168:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -3574,7 +3612,7 @@ half164:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both165:
+both169:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3586,39 +3624,10 @@ both165:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols162
-
-cols163:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols167
-
-cols166:
-	CMPB       40(AX), $0x00
-	JNE        half168
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both169
-
-half168:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-
-both169:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R14
-	CMPQ        R14, DX
 	JLE         cols166
 
 cols167:
-	LEAQ 16(CX), R14
+	LEAQ 32(CX), R14
 	CMPQ R14, DX
 	JGT  cols171
 
@@ -3626,42 +3635,71 @@ cols170:
 	CMPB       40(AX), $0x00
 	JNE        half172
 	PREFETCHT0 3072(R12)(CX*4)
+	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
+	VMOVUPS    64(R12)(CX*4), Z11
 	JMP        both173
 
 half172:
 	PREFETCHT0 3072(R12)(CX*2)
+	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
+	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
+
+both173:
+	VSUBPS      Z5, Z10, Z10
+	VFMADD231PS Z10, Z10, Z6
+	VSUBPS      Z5, Z11, Z11
+	VFMADD231PS Z11, Z11, Z7
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R14
+	CMPQ        R14, DX
+	JLE         cols170
+
+cols171:
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JGT  cols175
+
+cols174:
+	CMPB       40(AX), $0x00
+	JNE        half176
+	PREFETCHT0 3072(R12)(CX*4)
+	VMOVUPS    (R12)(CX*4), Z10
+	JMP        both177
+
+half176:
+	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both173:
+both177:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols170
+	JLE         cols174
 
-cols171:
+cols175:
 	CMPQ       CX, DX
-	JGE        row174
+	JGE        row178
 	CMPB       40(AX), $0x00
-	JNE        half175
+	JNE        half179
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both176
+	JMP        both180
 
-half175:
+half179:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both176:
+both180:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row174:
+row178:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3680,19 +3718,19 @@ row174:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last161:
-skip144:
+last165:
+skip148:
 	CMPB  160(AX), $0x00
-	JEQ   skip177
+	JEQ   skip181
 	CMPQ  168(AX), $0x00
-	JNE   given178
+	JNE   given182
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id180
+	JZ    id184
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id180:
+id184:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -3716,21 +3754,21 @@ id180:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided179
+	JMP          decided183
 
-given178:
+given182:
 	ADDQ 176(AX), R9
 
-decided179:
-skip177:
+decided183:
+skip181:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols182
+	JGT  cols186
 
-cols181:
+cols185:
 	CMPB       40(AX), $0x00
-	JNE        half183
+	JNE        half187
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -3739,9 +3777,9 @@ cols181:
 	VMOVUPS    64(SI)(CX*4), Z6
 	VMOVUPS    128(SI)(CX*4), Z7
 	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both184
+	JMP        both188
 
-half183:
+half187:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
@@ -3749,9 +3787,9 @@ half183:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
 
-both184:
+both188:
 	CMPB         196(AX), $0x00
-	JEQ          skip185
+	JEQ          skip189
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -3759,10 +3797,10 @@ both184:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip186
+	JZ           skip190
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half187
+	JNE          half191
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -3771,9 +3809,9 @@ both184:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both188
+	JMP          both192
 
-half187:
+half191:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -3781,17 +3819,17 @@ half187:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both188:
+both192:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip186:
-skip185:
+skip190:
+skip189:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip189
+	JZ           skip193
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -3803,10 +3841,10 @@ skip185:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip189:
+skip193:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip190
+	JZ      skip194
 	VMOVUPS (R12)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -3816,13 +3854,13 @@ skip189:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip190:
+skip194:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip192
+	JZ          skip196
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip193
+	JZ          skip197
 	VMOVUPS     (R13)(CX*4), Z9
 	VMOVUPS     (R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -3835,9 +3873,9 @@ skip190:
 	VMOVUPS     192(R13)(CX*4), Z9
 	VMOVUPS     192(R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal191
+	JMP         normal195
 
-skip193:
+skip197:
 	VMOVUPS (R12)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -3847,10 +3885,10 @@ skip193:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip192:
+skip196:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip194
+	JZ      skip198
 	VMOVUPS (R12)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -3860,21 +3898,21 @@ skip192:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip194:
-normal191:
+skip198:
+normal195:
 	CMPB         198(AX), $0x00
-	JEQ          none195
+	JEQ          none199
 	CMPB         198(AX), $0x01
-	JNE          act196
+	JNE          act200
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act196:
+act200:
 	CMPB         198(AX), $0x03
-	JNE          act197
+	JNE          act201
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -3890,11 +3928,11 @@ act196:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act197:
+act201:
 	CMPB         198(AX), $0x02
-	JNE          act198
+	JNE          act202
 	CMPB         16(AX), $0x00
-	JNE          half199
+	JNE          half203
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -3975,9 +4013,9 @@ act197:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both200
+	JMP          both204
 
-half199:
+half203:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4032,13 +4070,13 @@ half199:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both200:
-act198:
-none195:
+both204:
+act202:
+none199:
 	CMPB         160(AX), $0x00
-	JEQ          skip201
+	JEQ          skip205
 	CMPQ         168(AX), $0x00
-	JNE          given202
+	JNE          given206
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4066,9 +4104,9 @@ none195:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
-	JMP          decided203
+	JMP          decided207
 
-given202:
+given206:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4083,30 +4121,30 @@ given202:
 	KMOVW        6(R12), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided203:
-skip201:
+decided207:
+skip205:
 	CMPB     16(AX), $0x00
-	JNE      half204
+	JNE      half208
 	CMPB     17(AX), $0x00
-	JEQ      near206
+	JEQ      near210
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed207
+	JMP      placed211
 
-near206:
+near210:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed207:
-	JMP both205
+placed211:
+	JMP both209
 
-half204:
+half208:
 	CMPB native+8(FP), $0x00
-	JEQ  ours208
+	JEQ  ours212
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4115,9 +4153,9 @@ half204:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both209
+	JMP  both213
 
-ours208:
+ours212:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4146,75 +4184,75 @@ ours208:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both209:
+both213:
 	CMPB     17(AX), $0x00
-	JEQ      near210
+	JEQ      near214
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed211
+	JMP      placed215
 
-near210:
+near214:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed211:
-both205:
+placed215:
+both209:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols181
+	JLE  cols185
 
-cols182:
+cols186:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols213
+	JGT  cols217
 
-cols212:
+cols216:
 	CMPB       40(AX), $0x00
-	JNE        half214
+	JNE        half218
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both215
+	JMP        both219
 
-half214:
+half218:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
 
-both215:
+both219:
 	CMPB         196(AX), $0x00
-	JEQ          skip216
+	JEQ          skip220
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip217
+	JZ           skip221
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half218
+	JNE          half222
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both219
+	JMP          both223
 
-half218:
+half222:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both219:
+both223:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip217:
-skip216:
+skip221:
+skip220:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip220
+	JZ           skip224
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4222,58 +4260,58 @@ skip216:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip220:
+skip224:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip221
+	JZ      skip225
 	VMOVUPS (R12)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip221:
+skip225:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip223
+	JZ          skip227
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip224
+	JZ          skip228
 	VMOVUPS     (R13)(CX*4), Z7
 	VMOVUPS     (R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R13)(CX*4), Z7
 	VMOVUPS     64(R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal222
+	JMP         normal226
 
-skip224:
+skip228:
 	VMOVUPS (R12)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip223:
+skip227:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip225
+	JZ      skip229
 	VMOVUPS (R12)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip225:
-normal222:
+skip229:
+normal226:
 	CMPB         198(AX), $0x00
-	JEQ          none226
+	JEQ          none230
 	CMPB         198(AX), $0x01
-	JNE          act227
+	JNE          act231
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act227:
+act231:
 	CMPB         198(AX), $0x03
-	JNE          act228
+	JNE          act232
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4283,11 +4321,11 @@ act227:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act228:
+act232:
 	CMPB         198(AX), $0x02
-	JNE          act229
+	JNE          act233
 	CMPB         16(AX), $0x00
-	JNE          half230
+	JNE          half234
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4334,9 +4372,9 @@ act228:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both231
+	JMP          both235
 
-half230:
+half234:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4369,13 +4407,13 @@ half230:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both231:
-act229:
-none226:
+both235:
+act233:
+none230:
 	CMPB         160(AX), $0x00
-	JEQ          skip232
+	JEQ          skip236
 	CMPQ         168(AX), $0x00
-	JNE          given233
+	JNE          given237
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4392,9 +4430,9 @@ none226:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
-	JMP          decided234
+	JMP          decided238
 
-given233:
+given237:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4405,33 +4443,33 @@ given233:
 	KMOVW        2(R12), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided234:
-skip232:
+decided238:
+skip236:
 	CMPB     16(AX), $0x00
-	JNE      half235
+	JNE      half239
 	CMPB     17(AX), $0x00
-	JEQ      near237
+	JEQ      near241
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed238
+	JMP      placed242
 
-near237:
+near241:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed238:
-	JMP both236
+placed242:
+	JMP both240
 
-half235:
+half239:
 	CMPB native+8(FP), $0x00
-	JEQ  ours239
+	JEQ  ours243
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both240
+	JMP  both244
 
-ours239:
+ours243:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4449,125 +4487,125 @@ ours239:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both240:
+both244:
 	CMPB     17(AX), $0x00
-	JEQ      near241
+	JEQ      near245
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed242
+	JMP      placed246
 
-near241:
+near245:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed242:
-both236:
+placed246:
+both240:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols212
+	JLE  cols216
 
-cols213:
+cols217:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols244
+	JGT  cols248
 
-cols243:
+cols247:
 	CMPB       40(AX), $0x00
-	JNE        half245
+	JNE        half249
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both246
+	JMP        both250
 
-half245:
+half249:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both246:
+both250:
 	CMPB         196(AX), $0x00
-	JEQ          skip247
+	JEQ          skip251
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip248
+	JZ           skip252
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half249
+	JNE          half253
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both250
+	JMP          both254
 
-half249:
+half253:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both250:
+both254:
 	VFMADD231PS Z6, Z7, Z5
 
-skip248:
-skip247:
+skip252:
+skip251:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip251
+	JZ           skip255
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip251:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip252
-	VMOVUPS (R12)(CX*4), Z6
-	VSUBPS  Z6, Z5, Z5
-
-skip252:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip254
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip255
-	VMOVUPS     (R13)(CX*4), Z6
-	VMOVUPS     (R12)(CX*4), Z7
-	VFMADD213PS Z6, Z7, Z5
-	JMP         normal253
-
 skip255:
-	VMOVUPS (R12)(CX*4), Z6
-	VMULPS  Z6, Z5, Z5
-
-skip254:
-	MOVQ    120(AX), R12
+	MOVQ    104(AX), R12
 	TESTQ   R12, R12
 	JZ      skip256
 	VMOVUPS (R12)(CX*4), Z6
-	VADDPS  Z6, Z5, Z5
+	VSUBPS  Z6, Z5, Z5
 
 skip256:
-normal253:
+	MOVQ        112(AX), R12
+	TESTQ       R12, R12
+	JZ          skip258
+	MOVQ        120(AX), R13
+	TESTQ       R13, R13
+	JZ          skip259
+	VMOVUPS     (R13)(CX*4), Z6
+	VMOVUPS     (R12)(CX*4), Z7
+	VFMADD213PS Z6, Z7, Z5
+	JMP         normal257
+
+skip259:
+	VMOVUPS (R12)(CX*4), Z6
+	VMULPS  Z6, Z5, Z5
+
+skip258:
+	MOVQ    120(AX), R12
+	TESTQ   R12, R12
+	JZ      skip260
+	VMOVUPS (R12)(CX*4), Z6
+	VADDPS  Z6, Z5, Z5
+
+skip260:
+normal257:
 	CMPB         198(AX), $0x00
-	JEQ          none257
+	JEQ          none261
 	CMPB         198(AX), $0x01
-	JNE          act258
+	JNE          act262
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act258:
+act262:
 	CMPB         198(AX), $0x03
-	JNE          act259
+	JNE          act263
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act259:
+act263:
 	CMPB         198(AX), $0x02
-	JNE          act260
+	JNE          act264
 	CMPB         16(AX), $0x00
-	JNE          half261
+	JNE          half265
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4597,9 +4635,9 @@ act259:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both262
+	JMP          both266
 
-half261:
+half265:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4621,13 +4659,13 @@ half261:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both262:
-act260:
-none257:
+both266:
+act264:
+none261:
 	CMPB         160(AX), $0x00
-	JEQ          skip263
+	JEQ          skip267
 	CMPQ         168(AX), $0x00
-	JNE          given264
+	JNE          given268
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4642,9 +4680,9 @@ none257:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided265
+	JMP          decided269
 
-given264:
+given268:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4653,31 +4691,31 @@ given264:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided265:
-skip263:
+decided269:
+skip267:
 	CMPB     16(AX), $0x00
-	JNE      half266
+	JNE      half270
 	CMPB     17(AX), $0x00
-	JEQ      near268
+	JEQ      near272
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed269
+	JMP      placed273
 
-near268:
+near272:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed269:
-	JMP both267
+placed273:
+	JMP both271
 
-half266:
+half270:
 	CMPB native+8(FP), $0x00
-	JEQ  ours270
+	JEQ  ours274
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both271
+	JMP  both275
 
-ours270:
+ours274:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4690,115 +4728,115 @@ ours270:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both271:
+both275:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both267:
+both271:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols243
+	JLE  cols247
 
-cols244:
+cols248:
 	CMPQ       CX, DX
-	JGE        row272
+	JGE        row276
 	CMPB       40(AX), $0x00
-	JNE        half273
+	JNE        half277
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both274
+	JMP        both278
 
-half273:
+half277:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both274:
+both278:
 	CMPB         196(AX), $0x00
-	JEQ          skip275
+	JEQ          skip279
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip276
+	JZ           skip280
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half277
+	JNE          half281
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both278
+	JMP          both282
 
-half277:
+half281:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both278:
+both282:
 	VFMADD231PS Z6, Z7, Z5
 
-skip276:
-skip275:
+skip280:
+skip279:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip279
+	JZ           skip283
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip279:
-	MOVQ      104(AX), R12
-	TESTQ     R12, R12
-	JZ        skip280
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
-	VSUBPS    Z6, Z5, Z5
-
-skip280:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip282
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip283
-	VMOVUPS.Z   (R13)(CX*4), K2, Z6
-	VMOVUPS.Z   (R12)(CX*4), K2, Z7
-	VFMADD213PS Z6, Z7, Z5
-	JMP         normal281
-
 skip283:
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
-	VMULPS    Z6, Z5, Z5
-
-skip282:
-	MOVQ      120(AX), R12
+	MOVQ      104(AX), R12
 	TESTQ     R12, R12
 	JZ        skip284
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
-	VADDPS    Z6, Z5, Z5
+	VSUBPS    Z6, Z5, Z5
 
 skip284:
-normal281:
+	MOVQ        112(AX), R12
+	TESTQ       R12, R12
+	JZ          skip286
+	MOVQ        120(AX), R13
+	TESTQ       R13, R13
+	JZ          skip287
+	VMOVUPS.Z   (R13)(CX*4), K2, Z6
+	VMOVUPS.Z   (R12)(CX*4), K2, Z7
+	VFMADD213PS Z6, Z7, Z5
+	JMP         normal285
+
+skip287:
+	VMOVUPS.Z (R12)(CX*4), K2, Z6
+	VMULPS    Z6, Z5, Z5
+
+skip286:
+	MOVQ      120(AX), R12
+	TESTQ     R12, R12
+	JZ        skip288
+	VMOVUPS.Z (R12)(CX*4), K2, Z6
+	VADDPS    Z6, Z5, Z5
+
+skip288:
+normal285:
 	CMPB         198(AX), $0x00
-	JEQ          none285
+	JEQ          none289
 	CMPB         198(AX), $0x01
-	JNE          act286
+	JNE          act290
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act286:
+act290:
 	CMPB         198(AX), $0x03
-	JNE          act287
+	JNE          act291
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act287:
+act291:
 	CMPB         198(AX), $0x02
-	JNE          act288
+	JNE          act292
 	CMPB         16(AX), $0x00
-	JNE          half289
+	JNE          half293
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4828,9 +4866,9 @@ act287:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both290
+	JMP          both294
 
-half289:
+half293:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4852,13 +4890,13 @@ half289:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both290:
-act288:
-none285:
+both294:
+act292:
+none289:
 	CMPB         160(AX), $0x00
-	JEQ          skip291
+	JEQ          skip295
 	CMPQ         168(AX), $0x00
-	JNE          given292
+	JNE          given296
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4873,9 +4911,9 @@ none285:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided293
+	JMP          decided297
 
-given292:
+given296:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -4884,23 +4922,23 @@ given292:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided293:
-skip291:
+decided297:
+skip295:
 	CMPB    16(AX), $0x00
-	JNE     half294
+	JNE     half298
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both295
+	JMP     both299
 
-half294:
+half298:
 	CMPB native+8(FP), $0x00
-	JEQ  ours296
+	JEQ  ours300
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both297
+	JMP  both301
 
-ours296:
+ours300:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4913,17 +4951,17 @@ ours296:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both297:
+both301:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both295:
-row272:
+both299:
+row276:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows143
+	JNZ  rows147
 
 done1:
 	SFENCE
@@ -5029,24 +5067,24 @@ TEXT ·actGradAVX512(SB), $16-9
 	MOVL      112(AX), R9
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip298
+	JZ        skip302
 	MOVQ      CX, R8
 
-skip298:
+skip302:
 	MOVQ 72(AX), R10
 
-rows299:
+rows303:
 	CMPB  128(AX), $0x00
-	JEQ   skip300
+	JEQ   skip304
 	CMPQ  136(AX), $0x00
-	JNE   given301
+	JNE   given305
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id303
+	JZ    id307
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id303:
+id307:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -5070,21 +5108,21 @@ id303:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided302
+	JMP          decided306
 
-given301:
+given305:
 	ADDQ 144(AX), R8
 
-decided302:
-skip300:
+decided306:
+skip304:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols305
+	JGT  cols309
 
-cols304:
+cols308:
 	CMPB       40(AX), $0x00
-	JNE        half306
+	JNE        half310
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5093,9 +5131,9 @@ cols304:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both307
+	JMP        both311
 
-half306:
+half310:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5103,11 +5141,11 @@ half306:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both307:
+both311:
 	CMPB       152(AX), $0x00
-	JEQ        skip308
+	JEQ        skip312
 	CMPB       64(AX), $0x00
-	JNE        half309
+	JNE        half313
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5116,9 +5154,9 @@ both307:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both310
+	JMP        both314
 
-half309:
+half313:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5126,10 +5164,10 @@ half309:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both310:
+both314:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act311
+	JNE          act315
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5139,9 +5177,9 @@ both310:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act311:
+act315:
 	CMPB         152(AX), $0x03
-	JNE          act312
+	JNE          act316
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5156,16 +5194,16 @@ act311:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act312:
+act316:
 	CMPB         152(AX), $0x02
-	JNE          act313
+	JNE          act317
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip314
+	JEQ          skip318
 	VBROADCASTSS 124(AX), Z13
 
-skip314:
+skip318:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5179,22 +5217,22 @@ skip314:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act313:
-skip308:
+act317:
+skip312:
 	CMPB         128(AX), $0x00
-	JEQ          skip315
+	JEQ          skip319
 	CMPB         152(AX), $0x01
-	JNE          draws316
+	JNE          draws320
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn317
+	JMP          drawn321
 
-draws316:
+draws320:
 	CMPQ         136(AX), $0x00
-	JNE          given318
+	JNE          given322
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5222,9 +5260,9 @@ draws316:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
-	JMP          decided319
+	JMP          decided323
 
-given318:
+given322:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5239,31 +5277,31 @@ given318:
 	KMOVW        6(R11), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided319:
-drawn317:
-skip315:
+decided323:
+drawn321:
+skip319:
 	CMPB     16(AX), $0x00
-	JNE      half320
+	JNE      half324
 	CMPB     17(AX), $0x00
-	JEQ      near322
+	JEQ      near326
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed323
+	JMP      placed327
 
-near322:
+near326:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed323:
-	JMP both321
+placed327:
+	JMP both325
 
-half320:
+half324:
 	CMPB native+8(FP), $0x00
-	JEQ  ours324
+	JEQ  ours328
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5272,9 +5310,9 @@ half320:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both325
+	JMP  both329
 
-ours324:
+ours328:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5303,22 +5341,22 @@ ours324:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both325:
+both329:
 	CMPB     17(AX), $0x00
-	JEQ      near326
+	JEQ      near330
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed327
+	JMP      placed331
 
-near326:
+near330:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed327:
-both321:
+placed331:
+both325:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip328
+	JZ      skip332
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -5328,59 +5366,59 @@ both321:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip328:
+skip332:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols304
+	JLE  cols308
 
-cols305:
+cols309:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols330
+	JGT  cols334
 
-cols329:
+cols333:
 	CMPB       40(AX), $0x00
-	JNE        half331
+	JNE        half335
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both332
+	JMP        both336
 
-half331:
+half335:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both332:
+both336:
 	CMPB       152(AX), $0x00
-	JEQ        skip333
+	JEQ        skip337
 	CMPB       64(AX), $0x00
-	JNE        half334
+	JNE        half338
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both335
+	JMP        both339
 
-half334:
+half338:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both335:
+both339:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act336
+	JNE          act340
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act336:
+act340:
 	CMPB         152(AX), $0x03
-	JNE          act337
+	JNE          act341
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5389,16 +5427,16 @@ act336:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act337:
+act341:
 	CMPB         152(AX), $0x02
-	JNE          act338
+	JNE          act342
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip339
+	JEQ          skip343
 	VBROADCASTSS 124(AX), Z9
 
-skip339:
+skip343:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5406,20 +5444,20 @@ skip339:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act338:
-skip333:
+act342:
+skip337:
 	CMPB         128(AX), $0x00
-	JEQ          skip340
+	JEQ          skip344
 	CMPB         152(AX), $0x01
-	JNE          draws341
+	JNE          draws345
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn342
+	JMP          drawn346
 
-draws341:
+draws345:
 	CMPQ         136(AX), $0x00
-	JNE          given343
+	JNE          given347
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5436,9 +5474,9 @@ draws341:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided344
+	JMP          decided348
 
-given343:
+given347:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5449,34 +5487,34 @@ given343:
 	KMOVW        2(R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided344:
-drawn342:
-skip340:
+decided348:
+drawn346:
+skip344:
 	CMPB     16(AX), $0x00
-	JNE      half345
+	JNE      half349
 	CMPB     17(AX), $0x00
-	JEQ      near347
+	JEQ      near351
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed348
+	JMP      placed352
 
-near347:
+near351:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed348:
-	JMP both346
+placed352:
+	JMP both350
 
-half345:
+half349:
 	CMPB native+8(FP), $0x00
-	JEQ  ours349
+	JEQ  ours353
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both350
+	JMP  both354
 
-ours349:
+ours353:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5494,104 +5532,104 @@ ours349:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both350:
+both354:
 	CMPB     17(AX), $0x00
-	JEQ      near351
+	JEQ      near355
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed352
+	JMP      placed356
 
-near351:
+near355:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed352:
-both346:
+placed356:
+both350:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip353
+	JZ      skip357
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip353:
+skip357:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols329
+	JLE  cols333
 
-cols330:
+cols334:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols355
+	JGT  cols359
 
-cols354:
+cols358:
 	CMPB       40(AX), $0x00
-	JNE        half356
+	JNE        half360
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both357
+	JMP        both361
 
-half356:
+half360:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both357:
+both361:
 	CMPB       152(AX), $0x00
-	JEQ        skip358
+	JEQ        skip362
 	CMPB       64(AX), $0x00
-	JNE        half359
+	JNE        half363
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both360
+	JMP        both364
 
-half359:
+half363:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both360:
+both364:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act361
+	JNE          act365
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act361:
+act365:
 	CMPB         152(AX), $0x03
-	JNE          act362
+	JNE          act366
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act362:
+act366:
 	CMPB         152(AX), $0x02
-	JNE          act363
+	JNE          act367
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip364
+	JEQ          skip368
 	VBROADCASTSS 124(AX), Z7
 
-skip364:
+skip368:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act363:
-skip358:
+act367:
+skip362:
 	CMPB         128(AX), $0x00
-	JEQ          skip365
+	JEQ          skip369
 	CMPB         152(AX), $0x01
-	JNE          draws366
+	JNE          draws370
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn367
+	JMP          drawn371
 
-draws366:
+draws370:
 	CMPQ         136(AX), $0x00
-	JNE          given368
+	JNE          given372
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5606,9 +5644,9 @@ draws366:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided369
+	JMP          decided373
 
-given368:
+given372:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5617,32 +5655,32 @@ given368:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided369:
-drawn367:
-skip365:
+decided373:
+drawn371:
+skip369:
 	CMPB     16(AX), $0x00
-	JNE      half370
+	JNE      half374
 	CMPB     17(AX), $0x00
-	JEQ      near372
+	JEQ      near376
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed373
+	JMP      placed377
 
-near372:
+near376:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed373:
-	JMP both371
+placed377:
+	JMP both375
 
-half370:
+half374:
 	CMPB native+8(FP), $0x00
-	JEQ  ours374
+	JEQ  ours378
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both375
+	JMP  both379
 
-ours374:
+ours378:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5655,92 +5693,92 @@ ours374:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both375:
+both379:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both371:
+both375:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip376
+	JZ      skip380
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip376:
+skip380:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols354
+	JLE  cols358
 
-cols355:
+cols359:
 	CMPQ       CX, DX
-	JGE        row377
+	JGE        row381
 	CMPB       40(AX), $0x00
-	JNE        half378
+	JNE        half382
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both379
+	JMP        both383
 
-half378:
+half382:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both379:
+both383:
 	CMPB       152(AX), $0x00
-	JEQ        skip380
+	JEQ        skip384
 	CMPB       64(AX), $0x00
-	JNE        half381
+	JNE        half385
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both382
+	JMP        both386
 
-half381:
+half385:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both382:
+both386:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act383
+	JNE          act387
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act383:
+act387:
 	CMPB         152(AX), $0x03
-	JNE          act384
+	JNE          act388
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act384:
+act388:
 	CMPB         152(AX), $0x02
-	JNE          act385
+	JNE          act389
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip386
+	JEQ          skip390
 	VBROADCASTSS 124(AX), Z7
 
-skip386:
+skip390:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act385:
-skip380:
+act389:
+skip384:
 	CMPB         128(AX), $0x00
-	JEQ          skip387
+	JEQ          skip391
 	CMPB         152(AX), $0x01
-	JNE          draws388
+	JNE          draws392
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn389
+	JMP          drawn393
 
-draws388:
+draws392:
 	CMPQ         136(AX), $0x00
-	JNE          given390
+	JNE          given394
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5755,9 +5793,9 @@ draws388:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided391
+	JMP          decided395
 
-given390:
+given394:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5766,24 +5804,24 @@ given390:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided391:
-drawn389:
-skip387:
+decided395:
+drawn393:
+skip391:
 	CMPB    16(AX), $0x00
-	JNE     half392
+	JNE     half396
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both393
+	JMP     both397
 
-half392:
+half396:
 	CMPB native+8(FP), $0x00
-	JEQ  ours394
+	JEQ  ours398
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both395
+	JMP  both399
 
-ours394:
+ours398:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5796,23 +5834,23 @@ ours394:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both395:
+both399:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both393:
+both397:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip396
+	JZ      skip400
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip396:
-row377:
+skip400:
+row381:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows299
+	JNZ  rows303
 	SFENCE
 	VZEROUPPER
 	RET
@@ -5840,41 +5878,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows397:
+rows401:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols399
+	JGT  cols403
 
-cols398:
+cols402:
 	CMPB       40(AX), $0x00
-	JNE        half400
+	JNE        half404
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both401
+	JMP        both405
 
-half400:
+half404:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both401:
+both405:
 	CMPB       64(AX), $0x00
-	JNE        half402
+	JNE        half406
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both403
+	JMP        both407
 
-half402:
+half406:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both403:
+both407:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -5890,30 +5928,30 @@ both403:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half404
+	JNE          half408
 	CMPB         17(AX), $0x00
-	JEQ          near406
+	JEQ          near410
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed407
+	JMP          placed411
 
-near406:
+near410:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed407:
-	JMP both405
+placed411:
+	JMP both409
 
-half404:
+half408:
 	CMPB native+8(FP), $0x00
-	JEQ  ours408
+	JEQ  ours412
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both409
+	JMP  both413
 
-ours408:
+ours412:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -5931,52 +5969,52 @@ ours408:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both409:
+both413:
 	CMPB     17(AX), $0x00
-	JEQ      near410
+	JEQ      near414
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed411
+	JMP      placed415
 
-near410:
+near414:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed411:
-both405:
+placed415:
+both409:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols398
+	JLE  cols402
 
-cols399:
+cols403:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols413
+	JGT  cols417
 
-cols412:
+cols416:
 	CMPB       40(AX), $0x00
-	JNE        half414
+	JNE        half418
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both415
+	JMP        both419
 
-half414:
+half418:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both415:
+both419:
 	CMPB       64(AX), $0x00
-	JNE        half416
+	JNE        half420
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both417
+	JMP        both421
 
-half416:
+half420:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both417:
+both421:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -5985,28 +6023,28 @@ both417:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half418
+	JNE          half422
 	CMPB         17(AX), $0x00
-	JEQ          near420
+	JEQ          near424
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed421
+	JMP          placed425
 
-near420:
+near424:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed421:
-	JMP both419
+placed425:
+	JMP both423
 
-half418:
+half422:
 	CMPB native+8(FP), $0x00
-	JEQ  ours422
+	JEQ  ours426
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both423
+	JMP  both427
 
-ours422:
+ours426:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6019,42 +6057,42 @@ ours422:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both423:
+both427:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both419:
+both423:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols412
+	JLE  cols416
 
-cols413:
+cols417:
 	CMPQ       CX, DX
-	JGE        row424
+	JGE        row428
 	CMPB       40(AX), $0x00
-	JNE        half425
+	JNE        half429
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both426
+	JMP        both430
 
-half425:
+half429:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both426:
+both430:
 	CMPB       64(AX), $0x00
-	JNE        half427
+	JNE        half431
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both428
+	JMP        both432
 
-half427:
+half431:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both428:
+both432:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6063,20 +6101,20 @@ both428:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half429
+	JNE          half433
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both430
+	JMP          both434
 
-half429:
+half433:
 	CMPB native+8(FP), $0x00
-	JEQ  ours431
+	JEQ  ours435
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both432
+	JMP  both436
 
-ours431:
+ours435:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6089,23 +6127,23 @@ ours431:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both432:
+both436:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both430:
-row424:
+both434:
+row428:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows397
+	JNZ  rows401
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func layerGradAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·layerGradAVX512(SB), $18536-9
+TEXT ·layerGradAVX512(SB), $27784-9
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -6118,7 +6156,7 @@ TEXT ·layerGradAVX512(SB), $18536-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x10
-	JGT          longer434
+	JGT          longer438
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6126,26 +6164,50 @@ TEXT ·layerGradAVX512(SB), $18536-9
 	VBROADCASTSS X0, Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	XORQ         CX, CX
-	LEAQ         40(SP), BX
+	LEAQ         32(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far435:
-	INCQ         DI
-	ADDQ         DX, SI
-	ADDQ         DX, SI
-	CMPQ         SI, $0x00000c00
-	JLT          far435
-	MOVQ         DI, 32(SP)
+far439:
+	INCQ  DI
+	ADDQ  DX, SI
+	ADDQ  DX, SI
+	CMPQ  SI, $0x00000c00
+	JLT   far439
+	MOVQ  DI, 24(SP)
+	XORQ  SI, SI
+	MOVQ  SI, 26976(SP)
+	MOVQ  SI, 26992(SP)
+	MOVQ  SI, 27000(SP)
+	MOVQ  BX, 26984(SP)
+	MOVQ  (AX), SI
+	TESTQ SI, SI
+	JZ    off440
+	MOVQ  DX, DI
+	ADDQ  DI, DI
+	CMPB  16(AX), $0x00
+	JNE   half442
+	ADDQ  DI, DI
+	JMP   both443
+
+half442:
+both443:
+	CMPQ DI, 8(AX)
+	JNE  off440
+	MOVQ SI, 26984(SP)
+	MOVQ $0x00000001, SI
+	MOVQ SI, 26976(SP)
+
+off440:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip436
+	JZ           skip444
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6161,134 +6223,134 @@ far435:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip436:
-	VMOVUPS      Z2, 17768(SP)
-	VMOVUPS      Z3, 17832(SP)
-	VMOVUPS      Z4, 17896(SP)
-	VMOVUPS      Z5, 17960(SP)
+skip444:
+	VMOVUPS      Z2, 27016(SP)
+	VMOVUPS      Z3, 27080(SP)
+	VMOVUPS      Z4, 27144(SP)
+	VMOVUPS      Z5, 27208(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
-	VMOVUPS      Z2, 10496(BX)
-	VMOVUPS      Z2, 10560(BX)
-	VMOVUPS      Z2, 10624(BX)
-	VMOVUPS      Z2, 10688(BX)
-	VMOVUPS      Z2, 10752(BX)
-	VMOVUPS      Z2, 10816(BX)
-	VMOVUPS      Z2, 10880(BX)
-	VMOVUPS      Z2, 10944(BX)
-	VMOVUPS      Z2, 11008(BX)
-	VMOVUPS      Z2, 11072(BX)
-	VMOVUPS      Z2, 11136(BX)
-	VMOVUPS      Z2, 11200(BX)
-	VMOVUPS      Z2, 11264(BX)
-	VMOVUPS      Z2, 11328(BX)
-	VMOVUPS      Z2, 11392(BX)
-	VMOVUPS      Z2, 11456(BX)
-	VMOVUPS      Z2, 11520(BX)
-	VMOVUPS      Z2, 11584(BX)
-	VMOVUPS      Z2, 11648(BX)
-	VMOVUPS      Z2, 11712(BX)
-	VMOVUPS      Z2, 11776(BX)
-	VMOVUPS      Z2, 11840(BX)
-	VMOVUPS      Z2, 11904(BX)
-	VMOVUPS      Z2, 11968(BX)
-	VMOVUPS      Z2, 12032(BX)
-	VMOVUPS      Z2, 12096(BX)
-	VMOVUPS      Z2, 12160(BX)
-	VMOVUPS      Z2, 12224(BX)
-	VMOVUPS      Z2, 12288(BX)
-	VMOVUPS      Z2, 12352(BX)
-	VMOVUPS      Z2, 12416(BX)
-	VMOVUPS      Z2, 12480(BX)
-	VMOVUPS      Z2, 12544(BX)
-	VMOVUPS      Z2, 12608(BX)
-	VMOVUPS      Z2, 12672(BX)
-	VMOVUPS      Z2, 12736(BX)
-	VMOVUPS      Z2, 12800(BX)
-	VMOVUPS      Z2, 12864(BX)
-	VMOVUPS      Z2, 12928(BX)
-	VMOVUPS      Z2, 12992(BX)
-	VMOVUPS      Z2, 13056(BX)
-	VMOVUPS      Z2, 13120(BX)
-	VMOVUPS      Z2, 13184(BX)
-	VMOVUPS      Z2, 13248(BX)
-	VMOVUPS      Z2, 13312(BX)
-	VMOVUPS      Z2, 13376(BX)
-	VMOVUPS      Z2, 13440(BX)
-	VMOVUPS      Z2, 13504(BX)
-	VMOVUPS      Z2, 13568(BX)
-	VMOVUPS      Z2, 13632(BX)
-	VMOVUPS      Z2, 13696(BX)
-	VMOVUPS      Z2, 13760(BX)
-	VMOVUPS      Z2, 13824(BX)
-	VMOVUPS      Z2, 13888(BX)
-	VMOVUPS      Z2, 13952(BX)
-	VMOVUPS      Z2, 14016(BX)
-	VMOVUPS      Z2, 14080(BX)
-	VMOVUPS      Z2, 14144(BX)
-	VMOVUPS      Z2, 14208(BX)
-	VMOVUPS      Z2, 14272(BX)
-	VMOVUPS      Z2, 14336(BX)
-	VMOVUPS      Z2, 14400(BX)
-	VMOVUPS      Z2, 14464(BX)
-	VMOVUPS      Z2, 14528(BX)
-	VMOVUPS      Z2, 14592(BX)
-	VMOVUPS      Z2, 14656(BX)
-	VMOVUPS      Z2, 14720(BX)
-	VMOVUPS      Z2, 14784(BX)
-	VMOVUPS      Z2, 14848(BX)
-	VMOVUPS      Z2, 14912(BX)
-	VMOVUPS      Z2, 14976(BX)
-	VMOVUPS      Z2, 15040(BX)
-	VMOVUPS      Z2, 15104(BX)
-	VMOVUPS      Z2, 15168(BX)
-	VMOVUPS      Z2, 15232(BX)
-	VMOVUPS      Z2, 15296(BX)
-	VMOVUPS      Z2, 15360(BX)
-	VMOVUPS      Z2, 15424(BX)
-	VMOVUPS      Z2, 15488(BX)
-	VMOVUPS      Z2, 15552(BX)
-	VMOVUPS      Z2, 15616(BX)
-	VMOVUPS      Z2, 15680(BX)
-	VMOVUPS      Z2, 15744(BX)
-	VMOVUPS      Z2, 15808(BX)
-	VMOVUPS      Z2, 15872(BX)
-	VMOVUPS      Z2, 15936(BX)
-	VMOVUPS      Z2, 16000(BX)
-	VMOVUPS      Z2, 16064(BX)
-	VMOVUPS      Z2, 16128(BX)
-	VMOVUPS      Z2, 16192(BX)
-	VMOVUPS      Z2, 16256(BX)
-	VMOVUPS      Z2, 16320(BX)
-	VMOVUPS      Z2, 16384(BX)
-	VMOVUPS      Z2, 16448(BX)
-	VMOVUPS      Z2, 16512(BX)
-	VMOVUPS      Z2, 16576(BX)
-	VMOVUPS      Z2, 16640(BX)
-	VMOVUPS      Z2, 16704(BX)
-	VMOVUPS      Z2, 16768(BX)
-	VMOVUPS      Z2, 16832(BX)
-	VMOVUPS      Z2, 16896(BX)
-	VMOVUPS      Z2, 16960(BX)
-	VMOVUPS      Z2, 17024(BX)
-	VMOVUPS      Z2, 17088(BX)
-	VMOVUPS      Z2, 17152(BX)
-	VMOVUPS      Z2, 17216(BX)
-	VMOVUPS      Z2, 17280(BX)
-	VMOVUPS      Z2, 17344(BX)
-	VMOVUPS      Z2, 17408(BX)
-	VMOVUPS      Z2, 17472(BX)
-	VMOVUPS      Z2, 17536(BX)
-	VMOVUPS      Z2, 17600(BX)
+	VMOVUPS      Z2, 19712(BX)
+	VMOVUPS      Z2, 19776(BX)
+	VMOVUPS      Z2, 19840(BX)
+	VMOVUPS      Z2, 19904(BX)
+	VMOVUPS      Z2, 19968(BX)
+	VMOVUPS      Z2, 20032(BX)
+	VMOVUPS      Z2, 20096(BX)
+	VMOVUPS      Z2, 20160(BX)
+	VMOVUPS      Z2, 20224(BX)
+	VMOVUPS      Z2, 20288(BX)
+	VMOVUPS      Z2, 20352(BX)
+	VMOVUPS      Z2, 20416(BX)
+	VMOVUPS      Z2, 20480(BX)
+	VMOVUPS      Z2, 20544(BX)
+	VMOVUPS      Z2, 20608(BX)
+	VMOVUPS      Z2, 20672(BX)
+	VMOVUPS      Z2, 20736(BX)
+	VMOVUPS      Z2, 20800(BX)
+	VMOVUPS      Z2, 20864(BX)
+	VMOVUPS      Z2, 20928(BX)
+	VMOVUPS      Z2, 20992(BX)
+	VMOVUPS      Z2, 21056(BX)
+	VMOVUPS      Z2, 21120(BX)
+	VMOVUPS      Z2, 21184(BX)
+	VMOVUPS      Z2, 21248(BX)
+	VMOVUPS      Z2, 21312(BX)
+	VMOVUPS      Z2, 21376(BX)
+	VMOVUPS      Z2, 21440(BX)
+	VMOVUPS      Z2, 21504(BX)
+	VMOVUPS      Z2, 21568(BX)
+	VMOVUPS      Z2, 21632(BX)
+	VMOVUPS      Z2, 21696(BX)
+	VMOVUPS      Z2, 21760(BX)
+	VMOVUPS      Z2, 21824(BX)
+	VMOVUPS      Z2, 21888(BX)
+	VMOVUPS      Z2, 21952(BX)
+	VMOVUPS      Z2, 22016(BX)
+	VMOVUPS      Z2, 22080(BX)
+	VMOVUPS      Z2, 22144(BX)
+	VMOVUPS      Z2, 22208(BX)
+	VMOVUPS      Z2, 22272(BX)
+	VMOVUPS      Z2, 22336(BX)
+	VMOVUPS      Z2, 22400(BX)
+	VMOVUPS      Z2, 22464(BX)
+	VMOVUPS      Z2, 22528(BX)
+	VMOVUPS      Z2, 22592(BX)
+	VMOVUPS      Z2, 22656(BX)
+	VMOVUPS      Z2, 22720(BX)
+	VMOVUPS      Z2, 22784(BX)
+	VMOVUPS      Z2, 22848(BX)
+	VMOVUPS      Z2, 22912(BX)
+	VMOVUPS      Z2, 22976(BX)
+	VMOVUPS      Z2, 23040(BX)
+	VMOVUPS      Z2, 23104(BX)
+	VMOVUPS      Z2, 23168(BX)
+	VMOVUPS      Z2, 23232(BX)
+	VMOVUPS      Z2, 23296(BX)
+	VMOVUPS      Z2, 23360(BX)
+	VMOVUPS      Z2, 23424(BX)
+	VMOVUPS      Z2, 23488(BX)
+	VMOVUPS      Z2, 23552(BX)
+	VMOVUPS      Z2, 23616(BX)
+	VMOVUPS      Z2, 23680(BX)
+	VMOVUPS      Z2, 23744(BX)
+	VMOVUPS      Z2, 23808(BX)
+	VMOVUPS      Z2, 23872(BX)
+	VMOVUPS      Z2, 23936(BX)
+	VMOVUPS      Z2, 24000(BX)
+	VMOVUPS      Z2, 24064(BX)
+	VMOVUPS      Z2, 24128(BX)
+	VMOVUPS      Z2, 24192(BX)
+	VMOVUPS      Z2, 24256(BX)
+	VMOVUPS      Z2, 24320(BX)
+	VMOVUPS      Z2, 24384(BX)
+	VMOVUPS      Z2, 24448(BX)
+	VMOVUPS      Z2, 24512(BX)
+	VMOVUPS      Z2, 24576(BX)
+	VMOVUPS      Z2, 24640(BX)
+	VMOVUPS      Z2, 24704(BX)
+	VMOVUPS      Z2, 24768(BX)
+	VMOVUPS      Z2, 24832(BX)
+	VMOVUPS      Z2, 24896(BX)
+	VMOVUPS      Z2, 24960(BX)
+	VMOVUPS      Z2, 25024(BX)
+	VMOVUPS      Z2, 25088(BX)
+	VMOVUPS      Z2, 25152(BX)
+	VMOVUPS      Z2, 25216(BX)
+	VMOVUPS      Z2, 25280(BX)
+	VMOVUPS      Z2, 25344(BX)
+	VMOVUPS      Z2, 25408(BX)
+	VMOVUPS      Z2, 25472(BX)
+	VMOVUPS      Z2, 25536(BX)
+	VMOVUPS      Z2, 25600(BX)
+	VMOVUPS      Z2, 25664(BX)
+	VMOVUPS      Z2, 25728(BX)
+	VMOVUPS      Z2, 25792(BX)
+	VMOVUPS      Z2, 25856(BX)
+	VMOVUPS      Z2, 25920(BX)
+	VMOVUPS      Z2, 25984(BX)
+	VMOVUPS      Z2, 26048(BX)
+	VMOVUPS      Z2, 26112(BX)
+	VMOVUPS      Z2, 26176(BX)
+	VMOVUPS      Z2, 26240(BX)
+	VMOVUPS      Z2, 26304(BX)
+	VMOVUPS      Z2, 26368(BX)
+	VMOVUPS      Z2, 26432(BX)
+	VMOVUPS      Z2, 26496(BX)
+	VMOVUPS      Z2, 26560(BX)
+	VMOVUPS      Z2, 26624(BX)
+	VMOVUPS      Z2, 26688(BX)
+	VMOVUPS      Z2, 26752(BX)
+	VMOVUPS      Z2, 26816(BX)
 
-sixteen437:
-	MOVQ         16(SP), SI
-	MOVQ         SI, 24(SP)
+sixteen445:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	MOVQ         SI, 16(SP)
+	MOVQ         16(SP), SI
+	MOVQ         SI, 27008(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         CX, SI
 	MOVQ         32(AX), DI
@@ -6298,12 +6360,12 @@ sixteen437:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half441
+	JNE          half451
 	ADDQ         R9, R9
-	JMP          both442
+	JMP          both452
 
-half441:
-both442:
+half451:
+both452:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6316,74 +6378,89 @@ both442:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have438
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z3
+	JLE           have448
+	MOVQ          24(AX), SI
+	MOVQ          32(AX), DI
+	LEAQ          (CX), R9
+	VPBROADCASTD  R9, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
 	VPBROADCASTD  72(AX), Z4
 	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
 	VPMINUD       Z4, Z3, Z3
-	VPBROADCASTQ  32(AX), Z4
-	VPBROADCASTQ  24(AX), Z5
+	VPBROADCASTQ  DI, Z4
+	VPBROADCASTQ  SI, Z5
 	VEXTRACTI64X4 $0x00, Z3, Y6
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z4, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 18024(SP)
+	VMOVDQU64     Z6, 27272(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 18088(SP)
+	VMOVDQU64     Z3, 27336(SP)
 	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
+	MOVQ          DX, R9
+	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half443
-	ADDQ          R8, R8
-	JMP           both444
+	JNE           half453
+	ADDQ          R9, R9
+	JMP           both454
 
-half443:
-both444:
-	XORQ SI, SI
+half453:
+both454:
+	XORQ  SI, SI
+	MOVQ  R9, R10
+	MOVQ  16(SP), R11
+	LEAQ  -1(CX)(R11*1), R11
+	ADDQ  $0x0f, R10
+	ANDQ  $-16, R10
+	IMULQ 32(AX), R11
+	ADDQ  24(AX), R11
+	ADDQ  R10, R11
+	CMPQ  R11, R8
+	JGT   exact455
+	MOVQ  R10, R9
+
+exact455:
 	CMPB 40(AX), $0x00
-	JNE  half445
+	JNE  half456
 
-piece447:
-	CMPQ            R8, $0x10
-	JLT             short448
-	MOVQ            18024(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            18032(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            18040(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            18048(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z6
-	MOVQ            18056(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            18064(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            18072(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            18080(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
-	MOVQ            18088(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            18096(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            18104(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            18112(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
-	MOVQ            18120(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            18128(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            18136(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	MOVQ            18144(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+piece458:
+	CMPQ            R9, $0x10
+	JLT             short459
+	MOVQ            27272(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z3
+	MOVQ            27280(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z4
+	MOVQ            27288(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            27296(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z6
+	MOVQ            27304(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	MOVQ            27312(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	MOVQ            27320(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            27328(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	MOVQ            27336(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	MOVQ            27344(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	MOVQ            27352(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            27360(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	MOVQ            27368(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	MOVQ            27376(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	MOVQ            27384(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            27392(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
 	VUNPCKLPS       Z6, Z5, Z3
@@ -6398,66 +6475,67 @@ piece447:
 	VMOVUPS         Z4, 192(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
-	SUBQ            $0x10, R8
-	JMP             piece447
+	SUBQ            $0x10, R9
+	JMP             piece458
 
-short448:
-	TESTQ        R8, R8
-	JZ           pieces449
+short459:
+	TESTQ        R9, R9
+	JZ           pieces460
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         18024(SP), R8
+	MOVQ         27272(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         18032(SP), R8
+	MOVQ         27280(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         18040(SP), R8
+	MOVQ         27288(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         18048(SP), R8
+	MOVQ         27296(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         18056(SP), R8
+	MOVQ         27304(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         18064(SP), R8
+	MOVQ         27312(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         18072(SP), R8
+	MOVQ         27320(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         18080(SP), R8
+	MOVQ         27328(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         18088(SP), R8
+	MOVQ         27336(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         18096(SP), R8
+	MOVQ         27344(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         18104(SP), R8
+	MOVQ         27352(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         18112(SP), R8
+	MOVQ         27360(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         18120(SP), R8
+	MOVQ         27368(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         18128(SP), R8
+	MOVQ         27376(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         18136(SP), R8
+	MOVQ         27384(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         18144(SP), R8
+	MOVQ         27392(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -6473,45 +6551,45 @@ short448:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces449:
-	JMP both446
+pieces460:
+	JMP both457
 
-half445:
-piece450:
-	CMPQ            R8, $0x10
-	JLT             short451
-	MOVQ            18024(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            18032(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            18040(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            18048(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z6
-	MOVQ            18056(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            18064(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            18072(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            18080(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
-	MOVQ            18088(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            18096(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            18104(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            18112(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
-	MOVQ            18120(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            18128(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            18136(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	MOVQ            18144(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
+half456:
+piece461:
+	CMPQ            R9, $0x10
+	JLT             short462
+	MOVQ            27272(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z3
+	MOVQ            27280(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z4
+	MOVQ            27288(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            27296(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z6
+	MOVQ            27304(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	MOVQ            27312(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	MOVQ            27320(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            27328(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	MOVQ            27336(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	MOVQ            27344(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	MOVQ            27352(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            27360(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	MOVQ            27368(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	MOVQ            27376(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	MOVQ            27384(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            27392(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
 	VUNPCKLPS       Z6, Z5, Z3
@@ -6538,66 +6616,67 @@ piece450:
 	VMOVUPS         Z4, 448(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
-	SUBQ            $0x10, R8
-	JMP             piece450
+	SUBQ            $0x10, R9
+	JMP             piece461
 
-short451:
-	TESTQ        R8, R8
-	JZ           pieces452
+short462:
+	TESTQ        R9, R9
+	JZ           pieces463
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         18024(SP), R8
+	MOVQ         27272(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         18032(SP), R8
+	MOVQ         27280(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         18040(SP), R8
+	MOVQ         27288(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         18048(SP), R8
+	MOVQ         27296(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         18056(SP), R8
+	MOVQ         27304(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         18064(SP), R8
+	MOVQ         27312(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         18072(SP), R8
+	MOVQ         27320(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         18080(SP), R8
+	MOVQ         27328(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         18088(SP), R8
+	MOVQ         27336(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         18096(SP), R8
+	MOVQ         27344(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         18104(SP), R8
+	MOVQ         27352(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         18112(SP), R8
+	MOVQ         27360(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         18120(SP), R8
+	MOVQ         27368(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         18128(SP), R8
+	MOVQ         27376(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         18136(SP), R8
+	MOVQ         27384(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         18144(SP), R8
+	MOVQ         27392(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -6625,11 +6704,11 @@ short451:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces452:
-both446:
-	JMP read440
+pieces463:
+both457:
+	JMP read450
 
-have438:
+have448:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6638,16 +6717,16 @@ have438:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half453
+	JNE  half464
 	ADDQ R13, R13
-	JMP  both454
+	JMP  both465
 
-half453:
-both454:
+half464:
+both465:
 	CMPB 40(AX), $0x00
-	JNE  half455
+	JNE  half466
 
-piece457:
+piece468:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6682,11 +6761,11 @@ piece457:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece457
-	JMP             both456
+	JG              piece468
+	JMP             both467
 
-half455:
-piece458:
+half466:
+piece469:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6733,10 +6812,10 @@ piece458:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece458
+	JG              piece469
 
-both456:
-read440:
+both467:
+read450:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -6747,7 +6826,7 @@ read440:
 	VMOVUPS      Z2, 256(SI)
 	VMOVUPS      Z2, 320(SI)
 	VMOVUPS      Z2, 384(SI)
-	LEAQ         6912(BX), SI
+	LEAQ         16128(BX), SI
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         CX, DI
 	MOVQ         56(AX), R8
@@ -6757,12 +6836,12 @@ read440:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half462
+	JNE          half473
 	ADDQ         R10, R10
-	JMP          both463
+	JMP          both474
 
-half462:
-both463:
+half473:
+both474:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -6775,74 +6854,89 @@ both463:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have459
-	LEAQ          (CX), DI
-	VPBROADCASTD  DI, Z3
+	JLE           have470
+	MOVQ          48(AX), DI
+	MOVQ          56(AX), R8
+	LEAQ          (CX), R10
+	VPBROADCASTD  R10, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
 	VPBROADCASTD  72(AX), Z4
 	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
 	VPMINUD       Z4, Z3, Z3
-	VPBROADCASTQ  56(AX), Z4
-	VPBROADCASTQ  48(AX), Z5
+	VPBROADCASTQ  R8, Z4
+	VPBROADCASTQ  DI, Z5
 	VEXTRACTI64X4 $0x00, Z3, Y6
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z4, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 18152(SP)
+	VMOVDQU64     Z6, 27400(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 18216(SP)
+	VMOVDQU64     Z3, 27464(SP)
 	MOVQ          SI, R8
-	MOVQ          DX, R9
-	ADDQ          R9, R9
+	MOVQ          DX, R10
+	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half464
-	ADDQ          R9, R9
-	JMP           both465
+	JNE           half475
+	ADDQ          R10, R10
+	JMP           both476
 
-half464:
-both465:
-	XORQ DI, DI
+half475:
+both476:
+	XORQ  DI, DI
+	MOVQ  R10, R11
+	MOVQ  16(SP), R12
+	LEAQ  -1(CX)(R12*1), R12
+	ADDQ  $0x0f, R11
+	ANDQ  $-16, R11
+	IMULQ 56(AX), R12
+	ADDQ  48(AX), R12
+	ADDQ  R11, R12
+	CMPQ  R12, R9
+	JGT   exact477
+	MOVQ  R11, R10
+
+exact477:
 	CMPB 64(AX), $0x00
-	JNE  half466
+	JNE  half478
 
-piece468:
-	CMPQ            R9, $0x10
-	JLT             short469
-	MOVQ            18152(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z3
-	MOVQ            18160(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z4
-	MOVQ            18168(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z5
-	MOVQ            18176(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z6
-	MOVQ            18184(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z3, Z3
-	MOVQ            18192(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z4, Z4
-	MOVQ            18200(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z5, Z5
-	MOVQ            18208(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z6, Z6
-	MOVQ            18216(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
-	MOVQ            18224(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
-	MOVQ            18232(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z5, Z5
-	MOVQ            18240(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
-	MOVQ            18248(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z3, Z3
-	MOVQ            18256(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z4, Z4
-	MOVQ            18264(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z5, Z5
-	MOVQ            18272(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z6, Z6
+piece480:
+	CMPQ            R10, $0x10
+	JLT             short481
+	MOVQ            27400(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z3
+	MOVQ            27408(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z4
+	MOVQ            27416(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z5
+	MOVQ            27424(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z6
+	MOVQ            27432(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	MOVQ            27440(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	MOVQ            27448(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
+	MOVQ            27456(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
+	MOVQ            27464(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
+	MOVQ            27472(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
+	MOVQ            27480(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
+	MOVQ            27488(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
+	MOVQ            27496(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
+	MOVQ            27504(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
+	MOVQ            27512(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
+	MOVQ            27520(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
 	VUNPCKLPS       Z6, Z5, Z3
@@ -6857,66 +6951,67 @@ piece468:
 	VMOVUPS         Z4, 192(R8)
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
-	SUBQ            $0x10, R9
-	JMP             piece468
+	SUBQ            $0x10, R10
+	JMP             piece480
 
-short469:
-	TESTQ        R9, R9
-	JZ           pieces470
+short481:
+	TESTQ        R10, R10
+	JZ           pieces482
+	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
 	BZHIQ        R9, R10, R10
 	KMOVD        R10, K1
-	MOVQ         18152(SP), R9
+	MOVQ         27400(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R9)(DI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         18160(SP), R9
+	MOVQ         27408(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R9)(DI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         18168(SP), R9
+	MOVQ         27416(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R9)(DI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         18176(SP), R9
+	MOVQ         27424(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         18184(SP), R9
+	MOVQ         27432(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         18192(SP), R9
+	MOVQ         27440(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         18200(SP), R9
+	MOVQ         27448(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         18208(SP), R9
+	MOVQ         27456(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         18216(SP), R9
+	MOVQ         27464(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         18224(SP), R9
+	MOVQ         27472(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         18232(SP), R9
+	MOVQ         27480(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         18240(SP), R9
+	MOVQ         27488(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         18248(SP), R9
+	MOVQ         27496(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         18256(SP), R9
+	MOVQ         27504(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         18264(SP), R9
+	MOVQ         27512(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         18272(SP), R9
+	MOVQ         27520(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -6932,45 +7027,45 @@ short469:
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
 
-pieces470:
-	JMP both467
+pieces482:
+	JMP both479
 
-half466:
-piece471:
-	CMPQ            R9, $0x10
-	JLT             short472
-	MOVQ            18152(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z3
-	MOVQ            18160(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z4
-	MOVQ            18168(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z5
-	MOVQ            18176(SP), R10
-	VBROADCASTF32X4 (R10)(DI*1), Z6
-	MOVQ            18184(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z3, Z3
-	MOVQ            18192(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z4, Z4
-	MOVQ            18200(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z5, Z5
-	MOVQ            18208(SP), R10
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z6, Z6
-	MOVQ            18216(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
-	MOVQ            18224(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
-	MOVQ            18232(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z5, Z5
-	MOVQ            18240(SP), R10
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
-	MOVQ            18248(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z3, Z3
-	MOVQ            18256(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z4, Z4
-	MOVQ            18264(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z5, Z5
-	MOVQ            18272(SP), R10
-	VINSERTF32X4    $0x03, (R10)(DI*1), Z6, Z6
+half478:
+piece483:
+	CMPQ            R10, $0x10
+	JLT             short484
+	MOVQ            27400(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z3
+	MOVQ            27408(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z4
+	MOVQ            27416(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z5
+	MOVQ            27424(SP), R9
+	VBROADCASTF32X4 (R9)(DI*1), Z6
+	MOVQ            27432(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	MOVQ            27440(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	MOVQ            27448(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
+	MOVQ            27456(SP), R9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
+	MOVQ            27464(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
+	MOVQ            27472(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
+	MOVQ            27480(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
+	MOVQ            27488(SP), R9
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
+	MOVQ            27496(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
+	MOVQ            27504(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
+	MOVQ            27512(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
+	MOVQ            27520(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
 	VUNPCKLPS       Z6, Z5, Z3
@@ -6997,66 +7092,67 @@ piece471:
 	VMOVUPS         Z4, 448(R8)
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
-	SUBQ            $0x10, R9
-	JMP             piece471
+	SUBQ            $0x10, R10
+	JMP             piece483
 
-short472:
-	TESTQ        R9, R9
-	JZ           pieces473
+short484:
+	TESTQ        R10, R10
+	JZ           pieces485
+	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
 	BZHIQ        R9, R10, R10
 	KMOVD        R10, K1
-	MOVQ         18152(SP), R9
+	MOVQ         27400(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R9)(DI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         18160(SP), R9
+	MOVQ         27408(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R9)(DI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         18168(SP), R9
+	MOVQ         27416(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R9)(DI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         18176(SP), R9
+	MOVQ         27424(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         18184(SP), R9
+	MOVQ         27432(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         18192(SP), R9
+	MOVQ         27440(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         18200(SP), R9
+	MOVQ         27448(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         18208(SP), R9
+	MOVQ         27456(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         18216(SP), R9
+	MOVQ         27464(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         18224(SP), R9
+	MOVQ         27472(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         18232(SP), R9
+	MOVQ         27480(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         18240(SP), R9
+	MOVQ         27488(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         18248(SP), R9
+	MOVQ         27496(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         18256(SP), R9
+	MOVQ         27504(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         18264(SP), R9
+	MOVQ         27512(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         18272(SP), R9
+	MOVQ         27520(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -7084,11 +7180,11 @@ short472:
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
 
-pieces473:
-both467:
-	JMP read461
+pieces485:
+both479:
+	JMP read472
 
-have459:
+have470:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7097,16 +7193,16 @@ have459:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half474
+	JNE  half486
 	ADDQ R14, R14
-	JMP  both475
+	JMP  both487
 
-half474:
-both475:
+half486:
+both487:
 	CMPB 64(AX), $0x00
-	JNE  half476
+	JNE  half488
 
-piece478:
+piece490:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7141,11 +7237,11 @@ piece478:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece478
-	JMP             both477
+	JG              piece490
+	JMP             both489
 
-half476:
-piece479:
+half488:
+piece491:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7192,10 +7288,10 @@ piece479:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece479
+	JG              piece491
 
-both477:
-read461:
+both489:
+read472:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7234,303 +7330,293 @@ read461:
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
-	MOVQ         CX, SI
-	LEAQ         3584(BX), DI
-	MOVQ         72(AX), R10
+	MOVQ         72(AX), SI
+	MOVQ         CX, DI
+	DECQ         SI
+	ADDQ         24(SP), DI
+	ADDQ         $0x00, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	IMULQ        32(AX), SI
+	ADDQ         24(AX), SI
+	MOVQ         72(AX), DI
 	MOVQ         CX, R8
-	DECQ         R10
-	ADDQ         32(SP), R8
+	DECQ         DI
+	ADDQ         24(SP), R8
 	ADDQ         $0x00, R8
-	CMPQ         R10, R8
-	CMOVQGT      R8, R10
-	IMULQ        32(AX), R10
-	ADDQ         24(AX), R10
-	MOVQ         72(AX), R11
-	MOVQ         CX, R8
-	DECQ         R11
-	ADDQ         32(SP), R8
-	ADDQ         $0x00, R8
-	CMPQ         R11, R8
-	CMOVQGT      R8, R11
-	IMULQ        56(AX), R11
-	ADDQ         48(AX), R11
-	IMULQ        8(AX), SI
-	ADDQ         (AX), SI
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	IMULQ        56(AX), DI
+	ADDQ         48(AX), DI
+	LEAQ         3584(BX), R8
+	MOVQ         26984(SP), R9
+	MOVQ         26992(SP), R10
+	MOVQ         CX, R11
+	IMULQ        8(AX), R11
+	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near480
-	MOVQ         BX, SI
+	JEQ          near492
+	MOVQ         BX, R11
 
-near480:
-	XORQ  R9, R9
-	LEAQ  -16(CX), R8
-	CMPQ  (AX), $0x00
-	JEQ   none481
-	TESTQ R8, R8
-	JS    none481
-	MOVQ  DX, R12
-	ADDQ  R12, R12
-	CMPB  16(AX), $0x00
-	JNE   half482
-	ADDQ  R12, R12
-	JMP   both483
-
-half482:
-both483:
-	CMPQ  R12, 8(AX)
-	JNE   none481
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-	MOVQ  R12, R9
-	IMULQ 24(SP), R9
-
-none481:
+near492:
 	MOVQ  16(SP), R12
 	MOVQ  $0x0000ffff, R13
 	BZHIQ R12, R13, R13
 	KMOVW R13, K1
 	CMPB  40(AX), $0x00
-	JNE   half484
+	JNE   half493
 	MOVQ  DX, R13
 	XORQ  R12, R12
 	SHLQ  $0x06, R13
 
-four486:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	PREFETCHT0 128(R10)
-	PREFETCHT0 192(R10)
-	ADDQ       $0x00000100, R10
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	PREFETCHT0 128(R11)
-	PREFETCHT0 192(R11)
-	ADDQ       $0x00000100, R11
+four495:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
-	CMPQ       R9, $0x00000100
-	JLT        none487
-	SUBQ       $0x00000100, R9
-	VMOVDQU64  (DI), Z8
-	VMOVDQU64  64(DI), Z9
-	VMOVDQU64  128(DI), Z10
-	VMOVDQU64  192(DI), Z11
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	PREFETCHT0 192(DI)
 	ADDQ       $0x00000100, DI
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       $0x00000100, R11
+	CMPQ       R10, $0x00000100
+	JLT        none496
+	SUBQ       $0x00000100, R10
+	VMOVDQU64  (R8), Z8
+	VMOVDQU64  64(R8), Z9
+	VMOVDQU64  128(R8), Z10
+	VMOVDQU64  192(R8), Z11
 	ADDQ       $0x00000100, R8
-	TESTQ      $0x0000003f, R8
-	JNZ        near488
+	ADDQ       $0x00000100, R9
+	TESTQ      $0x0000003f, R9
+	JNZ        near497
 	CMPB       17(AX), $0x00
-	JEQ        near488
-	VMOVNTDQ   Z8, -256(R8)
-	VMOVNTDQ   Z9, -192(R8)
-	VMOVNTDQ   Z10, -128(R8)
-	VMOVNTDQ   Z11, -64(R8)
-	JMP        moved489
+	JEQ        near497
+	VMOVNTDQ   Z8, -256(R9)
+	VMOVNTDQ   Z9, -192(R9)
+	VMOVNTDQ   Z10, -128(R9)
+	VMOVNTDQ   Z11, -64(R9)
+	JMP        moved498
 
-near488:
-	VMOVDQU64 Z8, -256(R8)
-	VMOVDQU64 Z9, -192(R8)
-	VMOVDQU64 Z10, -128(R8)
-	VMOVDQU64 Z11, -64(R8)
+near497:
+	VMOVDQU64 Z8, -256(R9)
+	VMOVDQU64 Z9, -192(R9)
+	VMOVDQU64 Z10, -128(R9)
+	VMOVDQU64 Z11, -64(R9)
 
-moved489:
-none487:
+moved498:
+none496:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
-	VMOVUPS     6912(BX)(R12*1), Z9
+	VMOVUPS     16128(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14080(BX)(R12*1), Z10
+	VMOVUPS     23296(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14080(BX)(R12*1)
-	VMOVUPS     10496(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23296(BX)(R12*1)
+	VMOVUPS     19712(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10496(BX)(R12*1)
-	VMULPS.BCST 17768(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19712(BX)(R12*1)
+	VMULPS.BCST 27016(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z9, Z6
 	VMOVUPS     64(BX)(R12*1), Z8
-	VMOVUPS     6976(BX)(R12*1), Z9
+	VMOVUPS     16192(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14144(BX)(R12*1), Z10
+	VMOVUPS     23360(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14144(BX)(R12*1)
-	VMOVUPS     10560(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23360(BX)(R12*1)
+	VMOVUPS     19776(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10560(BX)(R12*1)
-	VMULPS.BCST 17772(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19776(BX)(R12*1)
+	VMULPS.BCST 27020(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z5, Z5
 	VFMADD231PS Z8, Z9, Z7
 	VMOVUPS     128(BX)(R12*1), Z8
-	VMOVUPS     7040(BX)(R12*1), Z9
+	VMOVUPS     16256(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14208(BX)(R12*1), Z10
+	VMOVUPS     23424(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14208(BX)(R12*1)
-	VMOVUPS     10624(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23424(BX)(R12*1)
+	VMOVUPS     19840(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10624(BX)(R12*1)
-	VMULPS.BCST 17776(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19840(BX)(R12*1)
+	VMULPS.BCST 27024(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z9, Z6
 	VMOVUPS     192(BX)(R12*1), Z8
-	VMOVUPS     7104(BX)(R12*1), Z9
+	VMOVUPS     16320(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14272(BX)(R12*1), Z10
+	VMOVUPS     23488(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14272(BX)(R12*1)
-	VMOVUPS     10688(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23488(BX)(R12*1)
+	VMOVUPS     19904(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10688(BX)(R12*1)
-	VMULPS.BCST 17780(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19904(BX)(R12*1)
+	VMULPS.BCST 27028(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z5, Z5
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four486
-	JMP         both485
+	JLT         four495
+	JMP         both494
 
-half484:
+half493:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four490:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       $0x00000080, R10
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       $0x00000080, R11
+four499:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
-	CMPQ       R9, $0x00000080
-	JLT        none491
-	SUBQ       $0x00000080, R9
-	VMOVDQU64  (DI), Z8
-	VMOVDQU64  64(DI), Z9
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
 	ADDQ       $0x00000080, DI
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       $0x00000080, R11
+	CMPQ       R10, $0x00000080
+	JLT        none500
+	SUBQ       $0x00000080, R10
+	VMOVDQU64  (R8), Z8
+	VMOVDQU64  64(R8), Z9
 	ADDQ       $0x00000080, R8
-	TESTQ      $0x0000003f, R8
-	JNZ        near492
+	ADDQ       $0x00000080, R9
+	TESTQ      $0x0000003f, R9
+	JNZ        near501
 	CMPB       17(AX), $0x00
-	JEQ        near492
-	VMOVNTDQ   Z8, -128(R8)
-	VMOVNTDQ   Z9, -64(R8)
-	JMP        moved493
+	JEQ        near501
+	VMOVNTDQ   Z8, -128(R9)
+	VMOVNTDQ   Z9, -64(R9)
+	JMP        moved502
 
-near492:
-	VMOVDQU64 Z8, -128(R8)
-	VMOVDQU64 Z9, -64(R8)
+near501:
+	VMOVDQU64 Z8, -128(R9)
+	VMOVDQU64 Z9, -64(R9)
 
-moved493:
-none491:
+moved502:
+none500:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
-	VMOVUPS     6912(BX)(R12*1), Z9
+	VMOVUPS     16128(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14080(BX)(R12*1), Z10
+	VMOVUPS     23296(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14080(BX)(R12*1)
-	VMOVUPS     10496(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23296(BX)(R12*1)
+	VMOVUPS     19712(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10496(BX)(R12*1)
-	VMULPS.BCST 17768(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19712(BX)(R12*1)
+	VMULPS.BCST 27016(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z9, Z6
 	VMOVUPS     64(BX)(R12*1), Z8
-	VMOVUPS     6976(BX)(R12*1), Z9
+	VMOVUPS     16192(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14144(BX)(R12*1), Z10
+	VMOVUPS     23360(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14144(BX)(R12*1)
-	VMOVUPS     10560(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23360(BX)(R12*1)
+	VMOVUPS     19776(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10560(BX)(R12*1)
-	VMULPS.BCST 17772(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19776(BX)(R12*1)
+	VMULPS.BCST 27020(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z5, Z5
 	VFMADD231PS Z8, Z9, Z7
 	VMOVUPS     128(BX)(R12*1), Z8
-	VMOVUPS     7040(BX)(R12*1), Z9
+	VMOVUPS     16256(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14208(BX)(R12*1), Z10
+	VMOVUPS     23424(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14208(BX)(R12*1)
-	VMOVUPS     10624(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23424(BX)(R12*1)
+	VMOVUPS     19840(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10624(BX)(R12*1)
-	VMULPS.BCST 17776(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19840(BX)(R12*1)
+	VMULPS.BCST 27024(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z9, Z6
 	VMOVUPS     192(BX)(R12*1), Z8
-	VMOVUPS     7104(BX)(R12*1), Z9
+	VMOVUPS     16320(BX)(R12*1), Z9
 	VFMADD213PS Z2, Z4, Z9
-	VMOVUPS     14272(BX)(R12*1), Z10
+	VMOVUPS     23488(BX)(R12*1), Z10
 	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 14272(BX)(R12*1)
-	VMOVUPS     10688(BX)(R12*1), Z10
+	VMOVUPS     Z10, 23488(BX)(R12*1)
+	VMOVUPS     19904(BX)(R12*1), Z10
 	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 10688(BX)(R12*1)
-	VMULPS.BCST 17780(SP)(R14*1), Z8, Z8
+	VMOVUPS     Z10, 19904(BX)(R12*1)
+	VMULPS.BCST 27028(SP)(R14*1), Z8, Z8
 	VADDPS      Z8, Z5, Z5
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four490
+	JLT         four499
 
-both485:
-line494:
-	CMPQ      R9, $0x40
-	JLT       last495
-	SUBQ      $0x40, R9
-	VMOVDQU64 (DI), Z8
-	ADDQ      $0x00000040, DI
+both494:
+line503:
+	CMPQ      R10, $0x40
+	JLT       last504
+	SUBQ      $0x40, R10
+	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
-	TESTQ     $0x0000003f, R8
-	JNZ       near496
+	ADDQ      $0x00000040, R9
+	TESTQ     $0x0000003f, R9
+	JNZ       near505
 	CMPB      17(AX), $0x00
-	JEQ       near496
-	VMOVNTDQ  Z8, -64(R8)
-	JMP       moved497
+	JEQ       near505
+	VMOVNTDQ  Z8, -64(R9)
+	JMP       moved506
 
-near496:
-	VMOVDQU64 Z8, -64(R8)
+near505:
+	VMOVDQU64 Z8, -64(R9)
 
-moved497:
-	JMP line494
+moved506:
+	JMP line503
 
-last495:
-	VMOVDQU64   (DI), Z8
-	MOVQ        R9, SI
-	SHRQ        $0x01, SI
-	MOVQ        $0xffffffff, DI
-	BZHIQ       SI, DI, DI
-	KMOVD       DI, K1
-	VMOVDQU16   Z8, K1, (R8)
-	VADDPS      Z5, Z3, Z3
-	VMULPS      Z0, Z3, Z3
-	VADDPS      Z7, Z6, Z6
-	VMULPS      Z0, Z6, Z6
-	VFMADD231PS Z2, Z6, Z3
-	VMULPS      Z4, Z3, Z3
-	VMULPS      Z4, Z6, Z6
-	VMULPS      Z4, Z6, Z6
-	MOVQ        DX, SI
-	ADDQ        SI, SI
-	CMPB        16(AX), $0x00
-	JNE         half498
-	ADDQ        SI, SI
-	JMP         both499
+last504:
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	MOVQ         R10, SI
+	SHRQ         $0x01, SI
+	MOVQ         $0xffffffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVD        DI, K1
+	VMOVDQU16.Z  (R8), K1, Z8
+	LEAQ         3584(BX), SI
+	VMOVDQU64    Z8, (SI)
+	MOVQ         R9, 26984(SP)
+	MOVQ         R10, 26992(SP)
+	VADDPS       Z5, Z3, Z3
+	VMULPS       Z0, Z3, Z3
+	VADDPS       Z7, Z6, Z6
+	VMULPS       Z0, Z6, Z6
+	VFMADD231PS  Z2, Z6, Z3
+	VMULPS       Z4, Z3, Z3
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z6, Z6
+	MOVQ         DX, SI
+	ADDQ         SI, SI
+	CMPB         16(AX), $0x00
+	JNE          half507
+	ADDQ         SI, SI
+	JMP          both508
 
-half498:
-both499:
+half507:
+both508:
+	CMPQ      26976(SP), $0x00
+	JEQ       apart509
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
+	ADDQ      26992(SP), R8
+	MOVQ      27008(SP), R9
+	SUBQ      16(SP), R9
+	IMULQ     SI, R9
+	ADDQ      R9, R8
 	LEAQ      (SI)(SI*2), R9
 	LEAQ      (R8)(SI*4), R10
 	LEAQ      (R10)(SI*4), R11
@@ -7539,15 +7625,13 @@ both499:
 	ADDQ      DI, R10
 	ADDQ      DI, R11
 	ADDQ      DI, R12
-	CMPQ      SI, 8(AX)
-	JNE       apart500
 	VMOVDQU16 elementPaired<>+0(SB), Z2
 	CMPB      16(AX), $0x00
-	JNE       half502
+	JNE       half511
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece504:
+piece513:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7556,21 +7640,21 @@ piece504:
 	MOVQ          DI, R13
 	SUBQ          BX, R13
 	SHRQ          $0x04, R13
-	VMOVUPS       6912(DI), Z5
+	VMOVUPS       16128(DI), Z5
 	VFMADD213PS   Z3, Z6, Z5
-	VMULPS.BCST   17768(SP)(R13*1), Z4, Z2
+	VMULPS.BCST   27016(SP)(R13*1), Z4, Z2
 	VFMSUB132PS   (DI), Z5, Z2
-	VMOVUPS       6976(DI), Z7
+	VMOVUPS       16192(DI), Z7
 	VFMADD213PS   Z3, Z6, Z7
-	VMULPS.BCST   17772(SP)(R13*1), Z4, Z5
+	VMULPS.BCST   27020(SP)(R13*1), Z4, Z5
 	VFMSUB132PS   64(DI), Z7, Z5
-	VMOVUPS       7040(DI), Z8
+	VMOVUPS       16256(DI), Z8
 	VFMADD213PS   Z3, Z6, Z8
-	VMULPS.BCST   17776(SP)(R13*1), Z4, Z7
+	VMULPS.BCST   27024(SP)(R13*1), Z4, Z7
 	VFMSUB132PS   128(DI), Z8, Z7
-	VMOVUPS       7104(DI), Z9
+	VMOVUPS       16320(DI), Z9
 	VFMADD213PS   Z3, Z6, Z9
-	VMULPS.BCST   17780(SP)(R13*1), Z4, Z8
+	VMULPS.BCST   27028(SP)(R13*1), Z4, Z8
 	VFMSUB132PS   192(DI), Z9, Z8
 	VUNPCKLPS     Z5, Z2, Z9
 	VUNPCKHPS     Z5, Z2, Z5
@@ -7597,14 +7681,14 @@ piece504:
 	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece504
-	JMP           both503
+	JNE           piece513
+	JMP           both512
 
-half502:
+half511:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece505:
+piece514:
 	SUBQ        $0x00000200, DI
 	ADDQ        $-16, R8
 	ADDQ        $-16, R10
@@ -7613,40 +7697,40 @@ piece505:
 	MOVQ        DI, R13
 	SUBQ        BX, R13
 	SHRQ        $0x04, R13
-	VMOVUPS     6912(DI), Z7
+	VMOVUPS     16128(DI), Z7
 	VFMADD213PS Z3, Z6, Z7
-	VMULPS.BCST 17768(SP)(R13*1), Z4, Z5
+	VMULPS.BCST 27016(SP)(R13*1), Z4, Z5
 	VFMSUB132PS (DI), Z7, Z5
-	VMOVUPS     6976(DI), Z8
+	VMOVUPS     16192(DI), Z8
 	VFMADD213PS Z3, Z6, Z8
-	VMULPS.BCST 17772(SP)(R13*1), Z4, Z7
+	VMULPS.BCST 27020(SP)(R13*1), Z4, Z7
 	VFMSUB132PS 64(DI), Z8, Z7
-	VMOVUPS     7040(DI), Z9
+	VMOVUPS     16256(DI), Z9
 	VFMADD213PS Z3, Z6, Z9
-	VMULPS.BCST 17776(SP)(R13*1), Z4, Z8
+	VMULPS.BCST 27024(SP)(R13*1), Z4, Z8
 	VFMSUB132PS 128(DI), Z9, Z8
-	VMOVUPS     7104(DI), Z10
+	VMOVUPS     16320(DI), Z10
 	VFMADD213PS Z3, Z6, Z10
-	VMULPS.BCST 17780(SP)(R13*1), Z4, Z9
+	VMULPS.BCST 27028(SP)(R13*1), Z4, Z9
 	VFMSUB132PS 192(DI), Z10, Z9
-	VMOVUPS     7168(DI), Z11
+	VMOVUPS     16384(DI), Z11
 	VFMADD213PS Z3, Z6, Z11
-	VMULPS.BCST 17784(SP)(R13*1), Z4, Z10
+	VMULPS.BCST 27032(SP)(R13*1), Z4, Z10
 	VFMSUB132PS 256(DI), Z11, Z10
-	VMOVUPS     7232(DI), Z12
+	VMOVUPS     16448(DI), Z12
 	VFMADD213PS Z3, Z6, Z12
-	VMULPS.BCST 17788(SP)(R13*1), Z4, Z11
+	VMULPS.BCST 27036(SP)(R13*1), Z4, Z11
 	VFMSUB132PS 320(DI), Z12, Z11
-	VMOVUPS     7296(DI), Z13
+	VMOVUPS     16512(DI), Z13
 	VFMADD213PS Z3, Z6, Z13
-	VMULPS.BCST 17792(SP)(R13*1), Z4, Z12
+	VMULPS.BCST 27040(SP)(R13*1), Z4, Z12
 	VFMSUB132PS 384(DI), Z13, Z12
-	VMOVUPS     7360(DI), Z14
+	VMOVUPS     16576(DI), Z14
 	VFMADD213PS Z3, Z6, Z14
-	VMULPS.BCST 17796(SP)(R13*1), Z4, Z13
+	VMULPS.BCST 27044(SP)(R13*1), Z4, Z13
 	VFMSUB132PS 448(DI), Z14, Z13
 	CMPB        native+8(FP), $0x00
-	JEQ         ours506
+	JEQ         ours515
 
 	// VCVTNE2PS2BF16 Z5, Z7, Z14
 	LONG $0x48477262
@@ -7663,9 +7747,9 @@ piece505:
 	// VCVTNE2PS2BF16 Z12, Z13, Z8
 	LONG $0x48175262
 	WORD $0xc472
-	JMP  both507
+	JMP  both516
 
-ours506:
+ours515:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -7716,7 +7800,7 @@ ours506:
 	VPORD        Z18, Z13, K1, Z9
 	VPERMT2W     Z9, Z19, Z8
 
-both507:
+both516:
 	VPERMW        Z14, Z2, Z14
 	VPERMW        Z5, Z2, Z5
 	VPERMW        Z7, Z2, Z7
@@ -7746,64 +7830,75 @@ both507:
 	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece505
+	JNE           piece514
 
-both503:
-	JMP written501
+both512:
+	JMP written510
 
-apart500:
-	VMOVDQU16     elementPaired<>+0(SB), Z2
-	CMPB          16(AX), $0x00
-	JNE           half508
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z2
+apart509:
+	VMOVDQU16 elementPaired<>+0(SB), Z2
+	CMPB      16(AX), $0x00
+	JNE       half517
+	MOVQ      (AX), SI
+	MOVQ      8(AX), DI
+	CMPQ      26976(SP), $0x00
+	JEQ       off519
+	LEAQ      3584(BX), SI
+	ADDQ      26992(SP), SI
+	MOVQ      27000(SP), R8
+	IMULQ     DI, R8
+	SUBQ      R8, SI
+
+off519:
+	LEAQ          (CX), R8
+	VPBROADCASTD  R8, Z2
 	VPADDD        elementNumbers<>+0(SB), Z2, Z2
 	VPBROADCASTD  72(AX), Z5
 	VPADDD.BCST   elementffffffff<>+0(SB), Z5, Z5
 	VPMINUD       Z5, Z2, Z2
-	VPBROADCASTQ  8(AX), Z5
-	VPBROADCASTQ  (AX), Z7
+	VPBROADCASTQ  DI, Z5
+	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z2, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z5, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 18280(SP)
+	VMOVDQU64     Z8, 27528(SP)
 	VEXTRACTI64X4 $0x01, Z2, Y2
 	VPMOVZXDQ     Y2, Z2
 	VPMULUDQ      Z5, Z2, Z2
 	VPADDQ        Z7, Z2, Z2
-	VMOVDQU64     Z2, 18344(SP)
+	VMOVDQU64     Z2, 27592(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half510
+	JNE           half520
 	ADDQ          R8, R8
-	JMP           both511
+	JMP           both521
 
-half510:
-both511:
+half520:
+both521:
 	XORQ SI, SI
 
-piece512:
+piece522:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
-	VMOVUPS       6912(DI), Z5
+	VMOVUPS       16128(DI), Z5
 	VFMADD213PS   Z3, Z6, Z5
-	VMULPS.BCST   17768(SP)(R9*1), Z4, Z2
+	VMULPS.BCST   27016(SP)(R9*1), Z4, Z2
 	VFMSUB132PS   (DI), Z5, Z2
-	VMOVUPS       6976(DI), Z7
+	VMOVUPS       16192(DI), Z7
 	VFMADD213PS   Z3, Z6, Z7
-	VMULPS.BCST   17772(SP)(R9*1), Z4, Z5
+	VMULPS.BCST   27020(SP)(R9*1), Z4, Z5
 	VFMSUB132PS   64(DI), Z7, Z5
-	VMOVUPS       7040(DI), Z8
+	VMOVUPS       16256(DI), Z8
 	VFMADD213PS   Z3, Z6, Z8
-	VMULPS.BCST   17776(SP)(R9*1), Z4, Z7
+	VMULPS.BCST   27024(SP)(R9*1), Z4, Z7
 	VFMSUB132PS   128(DI), Z8, Z7
-	VMOVUPS       7104(DI), Z9
+	VMOVUPS       16320(DI), Z9
 	VFMADD213PS   Z3, Z6, Z9
-	VMULPS.BCST   17780(SP)(R9*1), Z4, Z8
+	VMULPS.BCST   27028(SP)(R9*1), Z4, Z8
 	VFMSUB132PS   192(DI), Z9, Z8
 	VUNPCKLPS     Z5, Z2, Z9
 	VUNPCKHPS     Z5, Z2, Z5
@@ -7818,129 +7913,140 @@ piece512:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          18280(SP), R9
+	MOVQ          27528(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18288(SP), R9
+	MOVQ          27536(SP), R9
 	VEXTRACTF32X4 $0x00, Z2, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18296(SP), R9
+	MOVQ          27544(SP), R9
 	VEXTRACTF32X4 $0x00, Z9, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18304(SP), R9
+	MOVQ          27552(SP), R9
 	VEXTRACTF32X4 $0x00, Z5, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18312(SP), R9
+	MOVQ          27560(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18320(SP), R9
+	MOVQ          27568(SP), R9
 	VEXTRACTF32X4 $0x01, Z2, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18328(SP), R9
+	MOVQ          27576(SP), R9
 	VEXTRACTF32X4 $0x01, Z9, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18336(SP), R9
+	MOVQ          27584(SP), R9
 	VEXTRACTF32X4 $0x01, Z5, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18344(SP), R9
+	MOVQ          27592(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18352(SP), R9
+	MOVQ          27600(SP), R9
 	VEXTRACTF32X4 $0x02, Z2, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18360(SP), R9
+	MOVQ          27608(SP), R9
 	VEXTRACTF32X4 $0x02, Z9, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18368(SP), R9
+	MOVQ          27616(SP), R9
 	VEXTRACTF32X4 $0x02, Z5, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18376(SP), R9
+	MOVQ          27624(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          18384(SP), R9
+	MOVQ          27632(SP), R9
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
-	MOVQ          18392(SP), R9
+	MOVQ          27640(SP), R9
 	VEXTRACTF32X4 $0x03, Z9, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
-	MOVQ          18400(SP), R9
+	MOVQ          27648(SP), R9
 	VEXTRACTF32X4 $0x03, Z5, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece512
-	JMP           both509
+	JG            piece522
+	JMP           both518
 
-half508:
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z5
+half517:
+	MOVQ  (AX), SI
+	MOVQ  8(AX), DI
+	CMPQ  26976(SP), $0x00
+	JEQ   off523
+	LEAQ  3584(BX), SI
+	ADDQ  26992(SP), SI
+	MOVQ  27000(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off523:
+	LEAQ          (CX), R8
+	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
 	VPBROADCASTD  72(AX), Z7
 	VPADDD.BCST   elementffffffff<>+0(SB), Z7, Z7
 	VPMINUD       Z7, Z5, Z5
-	VPBROADCASTQ  8(AX), Z7
-	VPBROADCASTQ  (AX), Z8
+	VPBROADCASTQ  DI, Z7
+	VPBROADCASTQ  SI, Z8
 	VEXTRACTI64X4 $0x00, Z5, Y9
 	VPMOVZXDQ     Y9, Z9
 	VPMULUDQ      Z7, Z9, Z9
 	VPADDQ        Z8, Z9, Z9
-	VMOVDQU64     Z9, 18408(SP)
+	VMOVDQU64     Z9, 27656(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z7, Z5, Z5
 	VPADDQ        Z8, Z5, Z5
-	VMOVDQU64     Z5, 18472(SP)
+	VMOVDQU64     Z5, 27720(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half513
+	JNE           half524
 	ADDQ          R8, R8
-	JMP           both514
+	JMP           both525
 
-half513:
-both514:
+half524:
+both525:
 	XORQ SI, SI
 
-piece515:
+piece526:
 	MOVQ        DI, R9
 	SUBQ        BX, R9
 	SHRQ        $0x04, R9
-	VMOVUPS     6912(DI), Z7
+	VMOVUPS     16128(DI), Z7
 	VFMADD213PS Z3, Z6, Z7
-	VMULPS.BCST 17768(SP)(R9*1), Z4, Z5
+	VMULPS.BCST 27016(SP)(R9*1), Z4, Z5
 	VFMSUB132PS (DI), Z7, Z5
-	VMOVUPS     6976(DI), Z8
+	VMOVUPS     16192(DI), Z8
 	VFMADD213PS Z3, Z6, Z8
-	VMULPS.BCST 17772(SP)(R9*1), Z4, Z7
+	VMULPS.BCST 27020(SP)(R9*1), Z4, Z7
 	VFMSUB132PS 64(DI), Z8, Z7
-	VMOVUPS     7040(DI), Z9
+	VMOVUPS     16256(DI), Z9
 	VFMADD213PS Z3, Z6, Z9
-	VMULPS.BCST 17776(SP)(R9*1), Z4, Z8
+	VMULPS.BCST 27024(SP)(R9*1), Z4, Z8
 	VFMSUB132PS 128(DI), Z9, Z8
-	VMOVUPS     7104(DI), Z10
+	VMOVUPS     16320(DI), Z10
 	VFMADD213PS Z3, Z6, Z10
-	VMULPS.BCST 17780(SP)(R9*1), Z4, Z9
+	VMULPS.BCST 27028(SP)(R9*1), Z4, Z9
 	VFMSUB132PS 192(DI), Z10, Z9
-	VMOVUPS     7168(DI), Z11
+	VMOVUPS     16384(DI), Z11
 	VFMADD213PS Z3, Z6, Z11
-	VMULPS.BCST 17784(SP)(R9*1), Z4, Z10
+	VMULPS.BCST 27032(SP)(R9*1), Z4, Z10
 	VFMSUB132PS 256(DI), Z11, Z10
-	VMOVUPS     7232(DI), Z12
+	VMOVUPS     16448(DI), Z12
 	VFMADD213PS Z3, Z6, Z12
-	VMULPS.BCST 17788(SP)(R9*1), Z4, Z11
+	VMULPS.BCST 27036(SP)(R9*1), Z4, Z11
 	VFMSUB132PS 320(DI), Z12, Z11
-	VMOVUPS     7296(DI), Z13
+	VMOVUPS     16512(DI), Z13
 	VFMADD213PS Z3, Z6, Z13
-	VMULPS.BCST 17792(SP)(R9*1), Z4, Z12
+	VMULPS.BCST 27040(SP)(R9*1), Z4, Z12
 	VFMSUB132PS 384(DI), Z13, Z12
-	VMOVUPS     7360(DI), Z14
+	VMOVUPS     16576(DI), Z14
 	VFMADD213PS Z3, Z6, Z14
-	VMULPS.BCST 17796(SP)(R9*1), Z4, Z13
+	VMULPS.BCST 27044(SP)(R9*1), Z4, Z13
 	VFMSUB132PS 448(DI), Z14, Z13
 	CMPB        native+8(FP), $0x00
-	JEQ         ours516
+	JEQ         ours527
 
 	// VCVTNE2PS2BF16 Z5, Z7, Z14
 	LONG $0x48477262
@@ -7957,9 +8063,9 @@ piece515:
 	// VCVTNE2PS2BF16 Z12, Z13, Z8
 	LONG $0x48175262
 	WORD $0xc472
-	JMP  both517
+	JMP  both528
 
-ours516:
+ours527:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -8010,7 +8116,7 @@ ours516:
 	VPORD        Z18, Z13, K1, Z9
 	VPERMT2W     Z9, Z19, Z8
 
-both517:
+both528:
 	VPERMW        Z14, Z2, Z14
 	VPERMW        Z5, Z2, Z5
 	VPERMW        Z7, Z2, Z7
@@ -8028,123 +8134,109 @@ both517:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          18408(SP), R9
+	MOVQ          27656(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18416(SP), R9
+	MOVQ          27664(SP), R9
 	VEXTRACTF32X4 $0x00, Z5, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18424(SP), R9
+	MOVQ          27672(SP), R9
 	VEXTRACTF32X4 $0x00, Z9, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18432(SP), R9
+	MOVQ          27680(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18440(SP), R9
+	MOVQ          27688(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18448(SP), R9
+	MOVQ          27696(SP), R9
 	VEXTRACTF32X4 $0x01, Z5, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18456(SP), R9
+	MOVQ          27704(SP), R9
 	VEXTRACTF32X4 $0x01, Z9, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18464(SP), R9
+	MOVQ          27712(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18472(SP), R9
+	MOVQ          27720(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18480(SP), R9
+	MOVQ          27728(SP), R9
 	VEXTRACTF32X4 $0x02, Z5, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18488(SP), R9
+	MOVQ          27736(SP), R9
 	VEXTRACTF32X4 $0x02, Z9, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18496(SP), R9
+	MOVQ          27744(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X10
 	VMOVDQU16     X10, K1, (R9)(SI*1)
-	MOVQ          18504(SP), R9
+	MOVQ          27752(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          18512(SP), R9
+	MOVQ          27760(SP), R9
 	VEXTRACTF32X4 $0x03, Z5, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          18520(SP), R9
+	MOVQ          27768(SP), R9
 	VEXTRACTF32X4 $0x03, Z9, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          18528(SP), R9
+	MOVQ          27776(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece515
+	JG            piece526
 
-both509:
-written501:
-	ADDQ  $0x10, CX
-	CMPQ  CX, 72(AX)
-	JLT   sixteen437
-	MOVQ  16(SP), SI
-	MOVQ  SI, 24(SP)
-	LEAQ  3584(BX), SI
-	XORQ  DI, DI
-	LEAQ  -16(CX), CX
-	CMPQ  (AX), $0x00
-	JEQ   none518
-	TESTQ CX, CX
-	JS    none518
-	MOVQ  DX, R8
-	ADDQ  R8, R8
-	CMPB  16(AX), $0x00
-	JNE   half519
-	ADDQ  R8, R8
-	JMP   both520
+both518:
+written510:
+	CMPQ  26976(SP), $0x00
+	JEQ   off529
+	MOVQ  27008(SP), SI
+	ADDQ  SI, 27000(SP)
+	IMULQ 8(AX), SI
+	ADDQ  SI, 26992(SP)
 
-half519:
-both520:
-	CMPQ  R8, 8(AX)
-	JNE   none518
-	IMULQ 8(AX), CX
-	ADDQ  (AX), CX
-	MOVQ  R8, DI
-	IMULQ 24(SP), DI
+off529:
+	ADDQ $0x10, CX
+	CMPQ CX, 72(AX)
+	JLT  sixteen445
+	LEAQ 3584(BX), CX
+	MOVQ 26984(SP), SI
+	MOVQ 26992(SP), DI
 
-none518:
-line521:
+line530:
 	CMPQ      DI, $0x40
-	JLT       last522
+	JLT       last531
 	SUBQ      $0x40, DI
-	VMOVDQU64 (SI), Z0
-	ADDQ      $0x00000040, SI
+	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
-	TESTQ     $0x0000003f, CX
-	JNZ       near523
+	ADDQ      $0x00000040, SI
+	TESTQ     $0x0000003f, SI
+	JNZ       near532
 	CMPB      17(AX), $0x00
-	JEQ       near523
-	VMOVNTDQ  Z0, -64(CX)
-	JMP       moved524
+	JEQ       near532
+	VMOVNTDQ  Z0, -64(SI)
+	JMP       moved533
 
-near523:
-	VMOVDQU64 Z0, -64(CX)
+near532:
+	VMOVDQU64 Z0, -64(SI)
 
-moved524:
-	JMP line521
+moved533:
+	JMP line530
 
-last522:
-	VMOVDQU64 (SI), Z0
-	MOVQ      DI, SI
-	SHRQ      $0x01, SI
+last531:
+	VMOVDQU64 (CX), Z0
+	MOVQ      DI, CX
+	SHRQ      $0x01, CX
 	MOVQ      $0xffffffff, DI
-	BZHIQ     SI, DI, DI
+	BZHIQ     CX, DI, DI
 	KMOVD     DI, K1
-	VMOVDQU16 Z0, K1, (CX)
+	VMOVDQU16 Z0, K1, (SI)
 	MOVQ      112(AX), CX
-	LEAQ      10496(BX), DI
+	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum525:
+sum534:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8159,12 +8251,12 @@ sum525:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum525
+	JLT           sum534
 	MOVQ          120(AX), AX
-	LEAQ          14080(BX), BX
+	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum526:
+sum535:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8179,10 +8271,10 @@ sum526:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum526
-	JMP           done433
+	JLT           sum535
+	JMP           done437
 
-longer434:
+longer438:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8193,9 +8285,9 @@ longer434:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group527:
+group536:
 	CMPQ         R9, $0x02
-	JLT          group528
+	JLT          group537
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8223,65 +8315,65 @@ group527:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols530
+	JGT          cols539
 
-cols529:
+cols538:
 	CMPB       40(AX), $0x00
-	JNE        half531
+	JNE        half540
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both532
+	JMP        both541
 
-half531:
+half540:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both532:
+both541:
 	CMPB       64(AX), $0x00
-	JNE        half533
+	JNE        half542
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both534
+	JMP        both543
 
-half533:
+half542:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both534:
+both543:
 	CMPB       40(AX), $0x00
-	JNE        half535
+	JNE        half544
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both536
+	JMP        both545
 
-half535:
+half544:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both536:
+both545:
 	CMPB       64(AX), $0x00
-	JNE        half537
+	JNE        half546
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both538
+	JMP        both547
 
-half537:
+half546:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both538:
+both547:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8322,62 +8414,62 @@ both538:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols529
-
-cols530:
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JGT  cols540
+	JLE         cols538
 
 cols539:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols549
+
+cols548:
 	CMPB       40(AX), $0x00
-	JNE        half541
+	JNE        half550
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both542
+	JMP        both551
 
-half541:
+half550:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both542:
+both551:
 	CMPB       64(AX), $0x00
-	JNE        half543
+	JNE        half552
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both544
+	JMP        both553
 
-half543:
+half552:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both544:
+both553:
 	CMPB       40(AX), $0x00
-	JNE        half545
+	JNE        half554
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both546
+	JMP        both555
 
-half545:
+half554:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both546:
+both555:
 	CMPB       64(AX), $0x00
-	JNE        half547
+	JNE        half556
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both548
+	JMP        both557
 
-half547:
+half556:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both548:
+both557:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8401,59 +8493,59 @@ both548:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols539
+	JLE         cols548
 
-cols540:
+cols549:
 	CMPQ       CX, DX
-	JGE        row549
+	JGE        row558
 	CMPB       40(AX), $0x00
-	JNE        half550
+	JNE        half559
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both551
+	JMP        both560
 
-half550:
+half559:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both551:
+both560:
 	CMPB       64(AX), $0x00
-	JNE        half552
+	JNE        half561
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both553
+	JMP        both562
 
-half552:
+half561:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both553:
+both562:
 	CMPB       40(AX), $0x00
-	JNE        half554
+	JNE        half563
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both555
+	JMP        both564
 
-half554:
+half563:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both555:
+both564:
 	CMPB       64(AX), $0x00
-	JNE        half556
+	JNE        half565
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both557
+	JMP        both566
 
-half556:
+half565:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both557:
+both566:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8475,7 +8567,7 @@ both557:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row549:
+row558:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8533,32 +8625,32 @@ row549:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols559
+	JGT           cols568
 
-cols558:
+cols567:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half560
+	JNE     half569
 	VMOVUPS (SI)(CX*4), Z8
 	VMOVUPS 64(SI)(CX*4), Z10
-	JMP     both561
+	JMP     both570
 
-half560:
+half569:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
 
-both561:
+both570:
 	CMPB    64(AX), $0x00
-	JNE     half562
+	JNE     half571
 	VMOVUPS (DI)(CX*4), Z11
 	VMOVUPS 64(DI)(CX*4), Z12
-	JMP     both563
+	JMP     both572
 
-half562:
+half571:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both563:
+both572:
 	VFMADD213PS Z5, Z6, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -8568,30 +8660,30 @@ both563:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half564
+	JNE         half573
 	CMPB        17(AX), $0x00
-	JEQ         near566
+	JEQ         near575
 	VMOVNTPS    Z8, (BX)(CX*4)
 	VMOVNTPS    Z10, 64(BX)(CX*4)
-	JMP         placed567
+	JMP         placed576
 
-near566:
+near575:
 	VMOVUPS Z8, (BX)(CX*4)
 	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed567:
-	JMP both565
+placed576:
+	JMP both574
 
-half564:
+half573:
 	CMPB native+8(FP), $0x00
-	JEQ  ours568
+	JEQ  ours577
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both569
+	JMP  both578
 
-ours568:
+ours577:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -8609,39 +8701,39 @@ ours568:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both569:
+both578:
 	CMPB     17(AX), $0x00
-	JEQ      near570
+	JEQ      near579
 	VMOVNTDQ Z11, (BX)(CX*2)
-	JMP      placed571
+	JMP      placed580
 
-near570:
+near579:
 	VMOVDQU32 Z11, (BX)(CX*2)
 
-placed571:
-both565:
+placed580:
+both574:
 	CMPB    40(AX), $0x00
-	JNE     half572
+	JNE     half581
 	VMOVUPS (R10)(CX*4), Z8
 	VMOVUPS 64(R10)(CX*4), Z10
-	JMP     both573
+	JMP     both582
 
-half572:
+half581:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
 
-both573:
+both582:
 	CMPB    64(AX), $0x00
-	JNE     half574
+	JNE     half583
 	VMOVUPS (R11)(CX*4), Z11
 	VMOVUPS 64(R11)(CX*4), Z12
-	JMP     both575
+	JMP     both584
 
-half574:
+half583:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
-both575:
+both584:
 	VFMADD213PS Z4, Z7, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -8651,30 +8743,30 @@ both575:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z9, Z10
 	CMPB        16(AX), $0x00
-	JNE         half576
+	JNE         half585
 	CMPB        17(AX), $0x00
-	JEQ         near578
+	JEQ         near587
 	VMOVNTPS    Z8, (R12)(CX*4)
 	VMOVNTPS    Z10, 64(R12)(CX*4)
-	JMP         placed579
+	JMP         placed588
 
-near578:
+near587:
 	VMOVUPS Z8, (R12)(CX*4)
 	VMOVUPS Z10, 64(R12)(CX*4)
 
-placed579:
-	JMP both577
+placed588:
+	JMP both586
 
-half576:
+half585:
 	CMPB native+8(FP), $0x00
-	JEQ  ours580
+	JEQ  ours589
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both581
+	JMP  both590
 
-ours580:
+ours589:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -8692,76 +8784,76 @@ ours580:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both581:
+both590:
 	CMPB     17(AX), $0x00
-	JEQ      near582
+	JEQ      near591
 	VMOVNTDQ Z11, (R12)(CX*2)
-	JMP      placed583
+	JMP      placed592
 
-near582:
+near591:
 	VMOVDQU32 Z11, (R12)(CX*2)
 
-placed583:
-both577:
+placed592:
+both586:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols558
+	JLE  cols567
 
-cols559:
+cols568:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols585
+	JGT  cols594
 
-cols584:
+cols593:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half586
+	JNE     half595
 	VMOVUPS (SI)(CX*4), Z8
-	JMP     both587
+	JMP     both596
 
-half586:
+half595:
 	VPMOVZXWD (SI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both587:
+both596:
 	CMPB    64(AX), $0x00
-	JNE     half588
+	JNE     half597
 	VMOVUPS (DI)(CX*4), Z10
-	JMP     both589
+	JMP     both598
 
-half588:
+half597:
 	VPMOVZXWD (DI)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both589:
+both598:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half590
+	JNE         half599
 	CMPB        17(AX), $0x00
-	JEQ         near592
+	JEQ         near601
 	VMOVNTPS    Z8, (BX)(CX*4)
-	JMP         placed593
+	JMP         placed602
 
-near592:
+near601:
 	VMOVUPS Z8, (BX)(CX*4)
 
-placed593:
-	JMP both591
+placed602:
+	JMP both600
 
-half590:
+half599:
 	CMPB native+8(FP), $0x00
-	JEQ  ours594
+	JEQ  ours603
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both595
+	JMP  both604
 
-ours594:
+ours603:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -8774,57 +8866,57 @@ ours594:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both595:
+both604:
 	VMOVDQU16 Y8, (BX)(CX*2)
 
-both591:
+both600:
 	CMPB    40(AX), $0x00
-	JNE     half596
+	JNE     half605
 	VMOVUPS (R10)(CX*4), Z8
-	JMP     both597
+	JMP     both606
 
-half596:
+half605:
 	VPMOVZXWD (R10)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both597:
+both606:
 	CMPB    64(AX), $0x00
-	JNE     half598
+	JNE     half607
 	VMOVUPS (R11)(CX*4), Z10
-	JMP     both599
+	JMP     both608
 
-half598:
+half607:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both599:
+both608:
 	VFMADD213PS Z4, Z7, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z9, Z8
 	CMPB        16(AX), $0x00
-	JNE         half600
+	JNE         half609
 	CMPB        17(AX), $0x00
-	JEQ         near602
+	JEQ         near611
 	VMOVNTPS    Z8, (R12)(CX*4)
-	JMP         placed603
+	JMP         placed612
 
-near602:
+near611:
 	VMOVUPS Z8, (R12)(CX*4)
 
-placed603:
-	JMP both601
+placed612:
+	JMP both610
 
-half600:
+half609:
 	CMPB native+8(FP), $0x00
-	JEQ  ours604
+	JEQ  ours613
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both605
+	JMP  both614
 
-ours604:
+ours613:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -8837,58 +8929,58 @@ ours604:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both605:
+both614:
 	VMOVDQU16 Y8, (R12)(CX*2)
 
-both601:
+both610:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols584
+	JLE  cols593
 
-cols585:
+cols594:
 	CMPQ      CX, DX
-	JGE       row606
+	JGE       row615
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half607
+	JNE       half616
 	VMOVUPS.Z (SI)(CX*4), K2, Z8
-	JMP       both608
+	JMP       both617
 
-half607:
+half616:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both608:
+both617:
 	CMPB      64(AX), $0x00
-	JNE       half609
+	JNE       half618
 	VMOVUPS.Z (DI)(CX*4), K2, Z10
-	JMP       both610
+	JMP       both619
 
-half609:
+half618:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both610:
+both619:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half611
+	JNE         half620
 	VMOVUPS     Z8, K2, (BX)(CX*4)
-	JMP         both612
+	JMP         both621
 
-half611:
+half620:
 	CMPB native+8(FP), $0x00
-	JEQ  ours613
+	JEQ  ours622
 
 	// VCVTNEPS2BF16 Z8, Y3
 	LONG $0x487ed262
 	WORD $0xd872
-	JMP  both614
+	JMP  both623
 
-ours613:
+ours622:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -8901,49 +8993,49 @@ ours613:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y3
 
-both614:
+both623:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both612:
+both621:
 	CMPB      40(AX), $0x00
-	JNE       half615
+	JNE       half624
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both616
+	JMP       both625
 
-half615:
+half624:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both616:
+both625:
 	CMPB      64(AX), $0x00
-	JNE       half617
+	JNE       half626
 	VMOVUPS.Z (R11)(CX*4), K2, Z5
-	JMP       both618
+	JMP       both627
 
-half617:
+half626:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both618:
+both627:
 	VFMADD213PS Z4, Z7, Z5
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z3, Z3
 	VFMSUB213PS Z5, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half619
+	JNE         half628
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both620
+	JMP         both629
 
-half619:
+half628:
 	CMPB native+8(FP), $0x00
-	JEQ  ours621
+	JEQ  ours630
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both622
+	JMP  both631
 
-ours621:
+ours630:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -8956,11 +9048,11 @@ ours621:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both622:
+both631:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both620:
-row606:
+both629:
+row615:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -8968,12 +9060,12 @@ row606:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group527
+	JMP  group536
 
-group528:
-group623:
+group537:
+group632:
 	CMPQ         R9, $0x01
-	JLT          group624
+	JLT          group633
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8987,37 +9079,37 @@ group623:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols626
+	JGT          cols635
 
-cols625:
+cols634:
 	CMPB       40(AX), $0x00
-	JNE        half627
+	JNE        half636
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both628
+	JMP        both637
 
-half627:
+half636:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both628:
+both637:
 	CMPB       64(AX), $0x00
-	JNE        half629
+	JNE        half638
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both630
+	JMP        both639
 
-half629:
+half638:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both630:
+both639:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9046,38 +9138,38 @@ both630:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols625
+	JLE         cols634
 
-cols626:
+cols635:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols632
+	JGT  cols641
 
-cols631:
+cols640:
 	CMPB       40(AX), $0x00
-	JNE        half633
+	JNE        half642
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both634
+	JMP        both643
 
-half633:
+half642:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both634:
+both643:
 	CMPB       64(AX), $0x00
-	JNE        half635
+	JNE        half644
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both636
+	JMP        both645
 
-half635:
+half644:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both636:
+both645:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9095,35 +9187,35 @@ both636:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols631
+	JLE         cols640
 
-cols632:
+cols641:
 	CMPQ       CX, DX
-	JGE        row637
+	JGE        row646
 	CMPB       40(AX), $0x00
-	JNE        half638
+	JNE        half647
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both639
+	JMP        both648
 
-half638:
+half647:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both639:
+both648:
 	CMPB       64(AX), $0x00
-	JNE        half640
+	JNE        half649
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both641
+	JMP        both650
 
-half640:
+half649:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both641:
+both650:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9139,7 +9231,7 @@ both641:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row637:
+row646:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9169,32 +9261,32 @@ row637:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols643
+	JGT           cols652
 
-cols642:
+cols651:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half644
+	JNE     half653
 	VMOVUPS (SI)(CX*4), Z4
 	VMOVUPS 64(SI)(CX*4), Z7
-	JMP     both645
+	JMP     both654
 
-half644:
+half653:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
 
-both645:
+both654:
 	CMPB    64(AX), $0x00
-	JNE     half646
+	JNE     half655
 	VMOVUPS (DI)(CX*4), Z8
 	VMOVUPS 64(DI)(CX*4), Z9
-	JMP     both647
+	JMP     both656
 
-half646:
+half655:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
 
-both647:
+both656:
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z10
 	VMULPS      Z10, Z4, Z4
@@ -9204,30 +9296,30 @@ both647:
 	VMULPS      Z8, Z7, Z7
 	VFMSUB213PS Z9, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half648
+	JNE         half657
 	CMPB        17(AX), $0x00
-	JEQ         near650
+	JEQ         near659
 	VMOVNTPS    Z4, (BX)(CX*4)
 	VMOVNTPS    Z7, 64(BX)(CX*4)
-	JMP         placed651
+	JMP         placed660
 
-near650:
+near659:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z7, 64(BX)(CX*4)
 
-placed651:
-	JMP both649
+placed660:
+	JMP both658
 
-half648:
+half657:
 	CMPB native+8(FP), $0x00
-	JEQ  ours652
+	JEQ  ours661
 
 	// VCVTNE2PS2BF16 Z4, Z7, Z8
 	LONG $0x48477262
 	WORD $0xc472
-	JMP  both653
+	JMP  both662
 
-ours652:
+ours661:
 	VBROADCASTSS element00010000<>+0(SB), Z9
 	VBROADCASTSS element00007fff<>+0(SB), Z10
 	VBROADCASTSS element00008000<>+0(SB), Z11
@@ -9245,76 +9337,76 @@ ours652:
 	VPORD        Z12, Z7, K3, Z4
 	VPERMT2W     Z4, Z13, Z8
 
-both653:
+both662:
 	CMPB     17(AX), $0x00
-	JEQ      near654
+	JEQ      near663
 	VMOVNTDQ Z8, (BX)(CX*2)
-	JMP      placed655
+	JMP      placed664
 
-near654:
+near663:
 	VMOVDQU32 Z8, (BX)(CX*2)
 
-placed655:
-both649:
+placed664:
+both658:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols642
+	JLE  cols651
 
-cols643:
+cols652:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols657
+	JGT  cols666
 
-cols656:
+cols665:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half658
+	JNE     half667
 	VMOVUPS (SI)(CX*4), Z4
-	JMP     both659
+	JMP     both668
 
-half658:
+half667:
 	VPMOVZXWD (SI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both659:
+both668:
 	CMPB    64(AX), $0x00
-	JNE     half660
+	JNE     half669
 	VMOVUPS (DI)(CX*4), Z7
-	JMP     both661
+	JMP     both670
 
-half660:
+half669:
 	VPMOVZXWD (DI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both661:
+both670:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS     (R10)(CX*4), Z8
 	VMULPS      Z8, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half662
+	JNE         half671
 	CMPB        17(AX), $0x00
-	JEQ         near664
+	JEQ         near673
 	VMOVNTPS    Z4, (BX)(CX*4)
-	JMP         placed665
+	JMP         placed674
 
-near664:
+near673:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed665:
-	JMP both663
+placed674:
+	JMP both672
 
-half662:
+half671:
 	CMPB native+8(FP), $0x00
-	JEQ  ours666
+	JEQ  ours675
 
 	// VCVTNEPS2BF16 Z4, Y4
 	LONG $0x487ef262
 	WORD $0xe472
-	JMP  both667
+	JMP  both676
 
-ours666:
+ours675:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -9327,58 +9419,58 @@ ours666:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y4
 
-both667:
+both676:
 	VMOVDQU16 Y4, (BX)(CX*2)
 
-both663:
+both672:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols656
+	JLE  cols665
 
-cols657:
+cols666:
 	CMPQ      CX, DX
-	JGE       row668
+	JGE       row677
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half669
+	JNE       half678
 	VMOVUPS.Z (SI)(CX*4), K2, Z4
-	JMP       both670
+	JMP       both679
 
-half669:
+half678:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both670:
+both679:
 	CMPB      64(AX), $0x00
-	JNE       half671
+	JNE       half680
 	VMOVUPS.Z (DI)(CX*4), K2, Z7
-	JMP       both672
+	JMP       both681
 
-half671:
+half680:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both672:
+both681:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS.Z   (R10)(CX*4), K2, Z5
 	VMULPS      Z5, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half673
+	JNE         half682
 	VMOVUPS     Z4, K2, (BX)(CX*4)
-	JMP         both674
+	JMP         both683
 
-half673:
+half682:
 	CMPB native+8(FP), $0x00
-	JEQ  ours675
+	JEQ  ours684
 
 	// VCVTNEPS2BF16 Z4, Y3
 	LONG $0x487ef262
 	WORD $0xdc72
-	JMP  both676
+	JMP  both685
 
-ours675:
+ours684:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9391,19 +9483,19 @@ ours675:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both676:
+both685:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both674:
-row668:
+both683:
+row677:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group623
+	JMP  group632
 
-group624:
-done433:
+group633:
+done437:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -9413,7 +9505,7 @@ GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 // func softmaxAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT
-TEXT ·softmaxAVX512(SB), $7656-9
+TEXT ·softmaxAVX512(SB), $16904-9
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -9426,70 +9518,128 @@ TEXT ·softmaxAVX512(SB), $7656-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer678
+	JGT          longer687
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         40(SP), BX
+	LEAQ         32(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far679:
-	INCQ DI
-	ADDQ DX, SI
-	ADDQ DX, SI
-	CMPQ SI, $0x00000c00
-	JLT  far679
-	MOVQ DI, 32(SP)
+far688:
+	INCQ  DI
+	ADDQ  DX, SI
+	ADDQ  DX, SI
+	CMPQ  SI, $0x00000c00
+	JLT   far688
+	MOVQ  DI, 24(SP)
+	XORQ  SI, SI
+	MOVQ  SI, 16224(SP)
+	MOVQ  SI, 16240(SP)
+	MOVQ  SI, 16248(SP)
+	MOVQ  BX, 16232(SP)
+	MOVQ  24(AX), SI
+	TESTQ SI, SI
+	JZ    off689
+	MOVQ  DX, DI
+	ADDQ  DI, DI
+	CMPB  40(AX), $0x00
+	JNE   half691
+	ADDQ  DI, DI
+	JMP   both692
 
-sixteen680:
-	MOVQ         16(SP), SI
-	MOVQ         SI, 24(SP)
-	MOVQ         48(AX), SI
-	SUBQ         CX, SI
-	MOVQ         $0x00000010, DI
-	CMPQ         SI, DI
-	CMOVQGT      DI, SI
-	MOVQ         SI, 16(SP)
+half691:
+both692:
+	CMPQ         DI, 32(AX)
+	JNE          off689
+	CMPQ         64(AX), $0x00
+	JEQ          on690
+	CMPB         120(AX), $0x00
+	JEQ          off689
+	MOVQ         128(AX), DI
+	LEAQ         3584(BX), R8
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	MOVQ         DI, 16248(SP)
+	IMULQ        32(AX), DI
+	ADDQ         DI, SI
+	MOVQ         $0x000000c4, DI
+
+clear693:
+	VMOVDQU64 Z1, (R8)
+	ADDQ      $0x40, R8
+	DECQ      DI
+	JNZ       clear693
+
+on690:
+	MOVQ SI, 16232(SP)
+	MOVQ $0x00000001, SI
+	MOVQ SI, 16224(SP)
+
+off689:
+sixteen694:
+	MOVQ    48(AX), SI
+	SUBQ    CX, SI
+	MOVQ    $0x00000010, DI
+	CMPQ    SI, DI
+	CMOVQGT DI, SI
+	MOVQ    SI, 16(SP)
+	MOVQ    16(SP), SI
+	CMPQ    16224(SP), $0x00
+	JEQ     span696
+	MOVQ    16(SP), SI
+	LEAQ    -1(CX)(SI*1), SI
+	MOVQ    64(AX), DI
+	TESTQ   DI, DI
+	JZ      skip697
+	MOVL    (DI)(SI*4), SI
+
+skip697:
+	INCQ SI
+	SUBQ 16248(SP), SI
+	CMPQ SI, $0x40
+	JGT  end695
+
+span696:
+	MOVQ         SI, 16256(SP)
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip681
+	JZ           skip698
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         16(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip684
+	JZ           skip701
 	MOVL         (R10)(R8*4), R8
 
-skip684:
+skip701:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip685
+	JZ    skip702
 	MOVL  (R10)(R9*4), R9
 
-skip685:
+skip702:
 	SUBQ  R8, R9
 	INCQ  R9
 	CMPQ  R9, 16(SP)
-	JNE   apart682
+	JNE   apart699
 	CMPQ  16(SP), $0x10
-	JNE   apart682
+	JNE   apart699
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip686
+	JZ    skip703
 	MOVL  (R8)(DI*4), DI
 
-skip686:
+skip703:
 	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels683
+	JMP       labels700
 
-apart682:
+apart699:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9498,22 +9648,22 @@ apart682:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip687
+	JZ           skip704
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole688
+	JLE          whole705
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
-	JMP          have689
+	JMP          have706
 
-whole688:
+whole705:
 	VMOVDQU32 (R8)(DI*4), Z4
 
-have689:
-skip687:
+have706:
+skip704:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9521,263 +9671,290 @@ skip687:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-labels683:
-skip681:
+labels700:
+skip698:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip693
+	JZ           skip710
 	MOVL         (R8)(SI*4), SI
 
-skip693:
+skip710:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
-	MOVQ  CX, R8
-	MOVQ  16(SP), R9
-	LEAQ  -1(CX)(R9*1), R9
-	MOVQ  64(AX), R10
-	TESTQ R10, R10
-	JZ    skip694
-	MOVL  (R10)(R8*4), R8
+	MOVQ  48(AX), R8
+	MOVQ  DX, R9
+	ADDQ  R9, R9
+	CMPB  16(AX), $0x00
+	JNE   half711
+	ADDQ  R9, R9
+	JMP   both712
 
-skip694:
-	MOVQ  64(AX), R10
-	TESTQ R10, R10
-	JZ    skip695
-	MOVL  (R10)(R9*4), R9
-
-skip695:
-	SUBQ R8, R9
-	INCQ R9
-	CMPQ R9, 16(SP)
-	JNE  apart691
-	MOVQ 48(AX), R8
-	MOVQ DX, R9
-	ADDQ R9, R9
-	CMPB 16(AX), $0x00
-	JNE  half696
-	ADDQ R9, R9
-	JMP  both697
-
-half696:
-both697:
+half711:
+both712:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip698
+	JZ    skip713
 	MOVL  (R10)(R8*4), R8
 
-skip698:
+skip713:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
-	ADDQ  $0x0f, R9
-	ANDQ  $-16, R9
-	ADDQ  SI, R9
-	LEAQ  (R9)(DI*8), R9
-	LEAQ  (R9)(DI*4), R9
-	LEAQ  (R9)(DI*2), R9
-	LEAQ  (R9)(DI*1), R9
-	CMPQ  R9, R8
-	JLE   have690
+	MOVQ  CX, R10
+	MOVQ  16(SP), R11
+	LEAQ  -1(CX)(R11*1), R11
+	MOVQ  64(AX), R12
+	TESTQ R12, R12
+	JZ    skip714
+	MOVL  (R12)(R10*4), R10
 
-apart691:
+skip714:
+	MOVQ  64(AX), R12
+	TESTQ R12, R12
+	JZ    skip715
+	MOVL  (R12)(R11*4), R11
+
+skip715:
+	SUBQ R10, R11
+	INCQ R11
+	CMPQ R11, 16(SP)
+	JNE  apart708
+	ADDQ $0x0f, R9
+	ANDQ $-16, R9
+	ADDQ SI, R9
+	LEAQ (R9)(DI*8), R9
+	LEAQ (R9)(DI*4), R9
+	LEAQ (R9)(DI*2), R9
+	LEAQ (R9)(DI*1), R9
+	CMPQ R9, R8
+	JLE  have707
+
+apart708:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half700
+	JNE  half717
 	ADDQ SI, SI
-	JMP  both701
+	JMP  both718
 
-half700:
-both701:
+half717:
+both718:
 	CMPQ         SI, $0x40
-	JLE          few699
-	LEAQ         32(CX), SI
-	VPBROADCASTD SI, Z5
+	JLE          few716
+	MOVQ         (AX), SI
+	MOVQ         8(AX), DI
+	LEAQ         32(CX), R9
+	VPBROADCASTD R9, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), DI
-	TESTQ        DI, DI
-	JZ           skip702
+	MOVQ         64(AX), R10
+	TESTQ        R10, R10
+	JZ           skip719
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(SI), R8
-	CMPQ         R8, 48(AX)
-	JLE          whole703
-	MOVL         $0x0000ffff, SI
-	KMOVW        SI, K1
-	VPGATHERDD   (DI)(Z5*4), K1, Z6
+	LEAQ         16(R9), R11
+	CMPQ         R11, 48(AX)
+	JLE          whole720
+	MOVL         $0x0000ffff, R9
+	KMOVW        R9, K1
+	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have704
+	JMP          have721
 
-whole703:
-	VMOVDQU32 (DI)(SI*4), Z5
+whole720:
+	VMOVDQU32 (R10)(R9*4), Z5
 
-have704:
-skip702:
-	VPBROADCASTQ  8(AX), Z6
-	VPBROADCASTQ  (AX), Z7
+have721:
+skip719:
+	VPBROADCASTQ  DI, Z6
+	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 7016(SP)
+	VMOVDQU64     Z8, 16264(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z6, Z5, Z5
 	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 7080(SP)
+	VMOVDQU64     Z5, 16328(SP)
 	XORQ          SI, SI
 
-ask705:
-	MOVQ         7016(SP)(SI*8), DI
+ask722:
+	MOVQ         16264(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask705
+	JLT          ask722
+	CMPQ         16224(SP), $0x00
+	JNE          few716
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip706
-	LEAQ         (CX), SI
-	VPBROADCASTD SI, Z5
+	JZ           skip723
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	LEAQ         (CX), R9
+	VPBROADCASTD R9, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), DI
-	TESTQ        DI, DI
-	JZ           skip707
+	MOVQ         64(AX), R10
+	TESTQ        R10, R10
+	JZ           skip724
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(SI), R8
-	CMPQ         R8, 48(AX)
-	JLE          whole708
-	MOVL         $0x0000ffff, SI
-	KMOVW        SI, K1
-	VPGATHERDD   (DI)(Z5*4), K1, Z6
+	LEAQ         16(R9), R11
+	CMPQ         R11, 48(AX)
+	JLE          whole725
+	MOVL         $0x0000ffff, R9
+	KMOVW        R9, K1
+	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have709
+	JMP          have726
 
-whole708:
-	VMOVDQU32 (DI)(SI*4), Z5
+whole725:
+	VMOVDQU32 (R10)(R9*4), Z5
 
-have709:
-skip707:
-	VPBROADCASTQ  32(AX), Z6
-	VPBROADCASTQ  24(AX), Z7
+have726:
+skip724:
+	VPBROADCASTQ  DI, Z6
+	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 7144(SP)
+	VMOVDQU64     Z8, 16392(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z6, Z5, Z5
 	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 7208(SP)
+	VMOVDQU64     Z5, 16456(SP)
 	XORQ          SI, SI
 
-ask710:
-	MOVQ       7144(SP)(SI*8), DI
+ask727:
+	MOVQ       16392(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask710
+	JLT        ask727
 
-skip706:
-few699:
-	LEAQ         (CX), SI
-	VPBROADCASTD SI, Z5
+skip723:
+few716:
+	MOVQ         (AX), SI
+	MOVQ         8(AX), DI
+	LEAQ         (CX), R9
+	VPBROADCASTD R9, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), DI
-	TESTQ        DI, DI
-	JZ           skip711
+	MOVQ         64(AX), R10
+	TESTQ        R10, R10
+	JZ           skip728
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(SI), R8
-	CMPQ         R8, 48(AX)
-	JLE          whole712
-	MOVL         $0x0000ffff, SI
-	KMOVW        SI, K1
-	VPGATHERDD   (DI)(Z5*4), K1, Z6
+	LEAQ         16(R9), R11
+	CMPQ         R11, 48(AX)
+	JLE          whole729
+	MOVL         $0x0000ffff, R9
+	KMOVW        R9, K1
+	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have713
+	JMP          have730
 
-whole712:
-	VMOVDQU32 (DI)(SI*4), Z5
+whole729:
+	VMOVDQU32 (R10)(R9*4), Z5
 
-have713:
-skip711:
-	VPBROADCASTQ  8(AX), Z6
-	VPBROADCASTQ  (AX), Z7
+have730:
+skip728:
+	VPBROADCASTQ  DI, Z6
+	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 7272(SP)
+	VMOVDQU64     Z8, 16520(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z6, Z5, Z5
 	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 7336(SP)
+	VMOVDQU64     Z5, 16584(SP)
 	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
+	MOVQ          DX, R9
+	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half714
-	ADDQ          R8, R8
-	JMP           both715
+	JNE           half731
+	ADDQ          R9, R9
+	JMP           both732
 
-half714:
-both715:
-	XORQ SI, SI
+half731:
+both732:
+	XORQ  SI, SI
+	MOVQ  R9, R10
+	MOVQ  16(SP), R11
+	LEAQ  -1(CX)(R11*1), R11
+	ADDQ  $0x0f, R10
+	ANDQ  $-16, R10
+	MOVQ  64(AX), R12
+	TESTQ R12, R12
+	JZ    skip734
+	MOVL  (R12)(R11*4), R11
+
+skip734:
+	IMULQ 8(AX), R11
+	ADDQ  (AX), R11
+	ADDQ  R10, R11
+	CMPQ  R11, R8
+	JGT   exact733
+	MOVQ  R10, R9
+
+exact733:
 	CMPB 16(AX), $0x00
-	JNE  half716
+	JNE  half735
 
-piece718:
-	CMPQ            R8, $0x10
-	JLT             short719
-	MOVQ            7272(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            7280(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z6
-	MOVQ            7288(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z7
-	MOVQ            7296(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z8
-	MOVQ            7304(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            7312(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
-	MOVQ            7320(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z7, Z7
-	MOVQ            7328(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z8, Z8
-	MOVQ            7336(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            7344(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
-	MOVQ            7352(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z7, Z7
-	MOVQ            7360(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z8, Z8
-	MOVQ            7368(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	MOVQ            7376(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
-	MOVQ            7384(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z7, Z7
-	MOVQ            7392(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z8, Z8
+piece737:
+	CMPQ            R9, $0x10
+	JLT             short738
+	MOVQ            16520(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            16528(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z6
+	MOVQ            16536(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z7
+	MOVQ            16544(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z8
+	MOVQ            16552(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            16560(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	MOVQ            16568(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
+	MOVQ            16576(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
+	MOVQ            16584(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            16592(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	MOVQ            16600(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
+	MOVQ            16608(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
+	MOVQ            16616(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            16624(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
+	MOVQ            16632(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	MOVQ            16640(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z8, Z8
 	VUNPCKLPS       Z6, Z5, Z9
 	VUNPCKHPS       Z6, Z5, Z6
 	VUNPCKLPS       Z8, Z7, Z5
@@ -9792,66 +9969,67 @@ piece718:
 	VMOVUPS         Z6, 192(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
-	SUBQ            $0x10, R8
-	JMP             piece718
+	SUBQ            $0x10, R9
+	JMP             piece737
 
-short719:
-	TESTQ        R8, R8
-	JZ           pieces720
+short738:
+	TESTQ        R9, R9
+	JZ           pieces739
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         7272(SP), R8
+	MOVQ         16520(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         7280(SP), R8
+	MOVQ         16528(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         7288(SP), R8
+	MOVQ         16536(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         7296(SP), R8
+	MOVQ         16544(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x00, X9, Z8, Z8
-	MOVQ         7304(SP), R8
+	MOVQ         16552(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z5, Z5
-	MOVQ         7312(SP), R8
+	MOVQ         16560(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z6, Z6
-	MOVQ         7320(SP), R8
+	MOVQ         16568(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z7, Z7
-	MOVQ         7328(SP), R8
+	MOVQ         16576(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z8, Z8
-	MOVQ         7336(SP), R8
+	MOVQ         16584(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z5, Z5
-	MOVQ         7344(SP), R8
+	MOVQ         16592(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z6, Z6
-	MOVQ         7352(SP), R8
+	MOVQ         16600(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z7, Z7
-	MOVQ         7360(SP), R8
+	MOVQ         16608(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z8, Z8
-	MOVQ         7368(SP), R8
+	MOVQ         16616(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z5, Z5
-	MOVQ         7376(SP), R8
+	MOVQ         16624(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z6, Z6
-	MOVQ         7384(SP), R8
+	MOVQ         16632(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z7, Z7
-	MOVQ         7392(SP), R8
+	MOVQ         16640(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z8, Z8
 	VUNPCKLPS    Z6, Z5, Z9
@@ -9867,45 +10045,45 @@ short719:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces720:
-	JMP both717
+pieces739:
+	JMP both736
 
-half716:
-piece721:
-	CMPQ            R8, $0x10
-	JLT             short722
-	MOVQ            7272(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            7280(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z6
-	MOVQ            7288(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z7
-	MOVQ            7296(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z8
-	MOVQ            7304(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            7312(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z6, Z6
-	MOVQ            7320(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z7, Z7
-	MOVQ            7328(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z8, Z8
-	MOVQ            7336(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            7344(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z6, Z6
-	MOVQ            7352(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z7, Z7
-	MOVQ            7360(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z8, Z8
-	MOVQ            7368(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
-	MOVQ            7376(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z6, Z6
-	MOVQ            7384(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z7, Z7
-	MOVQ            7392(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z8, Z8
+half735:
+piece740:
+	CMPQ            R9, $0x10
+	JLT             short741
+	MOVQ            16520(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            16528(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z6
+	MOVQ            16536(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z7
+	MOVQ            16544(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z8
+	MOVQ            16552(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            16560(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	MOVQ            16568(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
+	MOVQ            16576(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
+	MOVQ            16584(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            16592(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	MOVQ            16600(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
+	MOVQ            16608(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
+	MOVQ            16616(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            16624(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
+	MOVQ            16632(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	MOVQ            16640(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z8, Z8
 	VUNPCKLPS       Z6, Z5, Z9
 	VUNPCKHPS       Z6, Z5, Z6
 	VUNPCKLPS       Z8, Z7, Z5
@@ -9932,66 +10110,67 @@ piece721:
 	VMOVUPS         Z6, 448(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
-	SUBQ            $0x10, R8
-	JMP             piece721
+	SUBQ            $0x10, R9
+	JMP             piece740
 
-short722:
-	TESTQ        R8, R8
-	JZ           pieces723
+short741:
+	TESTQ        R9, R9
+	JZ           pieces742
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         7272(SP), R8
+	MOVQ         16520(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         7280(SP), R8
+	MOVQ         16528(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         7288(SP), R8
+	MOVQ         16536(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         7296(SP), R8
+	MOVQ         16544(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x00, X9, Z8, Z8
-	MOVQ         7304(SP), R8
+	MOVQ         16552(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z5, Z5
-	MOVQ         7312(SP), R8
+	MOVQ         16560(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z6, Z6
-	MOVQ         7320(SP), R8
+	MOVQ         16568(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z7, Z7
-	MOVQ         7328(SP), R8
+	MOVQ         16576(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x01, X9, Z8, Z8
-	MOVQ         7336(SP), R8
+	MOVQ         16584(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z5, Z5
-	MOVQ         7344(SP), R8
+	MOVQ         16592(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z6, Z6
-	MOVQ         7352(SP), R8
+	MOVQ         16600(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z7, Z7
-	MOVQ         7360(SP), R8
+	MOVQ         16608(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x02, X9, Z8, Z8
-	MOVQ         7368(SP), R8
+	MOVQ         16616(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z5, Z5
-	MOVQ         7376(SP), R8
+	MOVQ         16624(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z6, Z6
-	MOVQ         7384(SP), R8
+	MOVQ         16632(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z7, Z7
-	MOVQ         7392(SP), R8
+	MOVQ         16640(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z8, Z8
 	VUNPCKLPS    Z6, Z5, Z9
@@ -10019,11 +10198,11 @@ short722:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces723:
-both717:
-	JMP read692
+pieces742:
+both736:
+	JMP read709
 
-have690:
+have707:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10032,16 +10211,16 @@ have690:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half724
+	JNE  half743
 	ADDQ R13, R13
-	JMP  both725
+	JMP  both744
 
-half724:
-both725:
+half743:
+both744:
 	CMPB 16(AX), $0x00
-	JNE  half726
+	JNE  half745
 
-piece728:
+piece747:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10076,11 +10255,11 @@ piece728:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece728
-	JMP             both727
+	JG              piece747
+	JMP             both746
 
-half726:
-piece729:
+half745:
+piece748:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10127,10 +10306,10 @@ piece729:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece729
+	JG              piece748
 
-both727:
-read692:
+both746:
+read709:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10149,14 +10328,14 @@ read692:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four730:
+four749:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four730
+	JLT          four749
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10164,112 +10343,66 @@ four730:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	MOVQ         CX, SI
-	LEAQ         3584(BX), DI
-	MOVQ         48(AX), R10
-	MOVQ         CX, R8
-	DECQ         R10
-	ADDQ         32(SP), R8
-	ADDQ         $0x00, R8
-	CMPQ         R10, R8
-	CMOVQGT      R8, R10
-	MOVQ         64(AX), R8
-	TESTQ        R8, R8
-	JZ           skip731
-	MOVL         (R8)(R10*4), R10
+	MOVQ         48(AX), SI
+	MOVQ         CX, DI
+	DECQ         SI
+	ADDQ         24(SP), DI
+	ADDQ         $0x00, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	MOVQ         64(AX), DI
+	TESTQ        DI, DI
+	JZ           skip750
+	MOVL         (DI)(SI*4), SI
 
-skip731:
-	IMULQ   8(AX), R10
-	ADDQ    (AX), R10
-	MOVQ    48(AX), R11
+skip750:
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	MOVQ    48(AX), DI
 	MOVQ    CX, R8
-	DECQ    R11
-	ADDQ    32(SP), R8
+	DECQ    DI
+	ADDQ    24(SP), R8
 	ADDQ    $0x08, R8
-	CMPQ    R11, R8
-	CMOVQGT R8, R11
+	CMPQ    DI, R8
+	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip732
-	MOVL    (R8)(R11*4), R11
+	JZ      skip751
+	MOVL    (R8)(DI*4), DI
 
-skip732:
-	IMULQ 8(AX), R11
-	ADDQ  (AX), R11
-	MOVQ  64(AX), R8
-	TESTQ R8, R8
-	JZ    skip734
-	MOVL  (R8)(SI*4), SI
+skip751:
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	LEAQ  3584(BX), R8
+	MOVQ  16232(SP), R9
+	MOVQ  16240(SP), R10
+	MOVQ  CX, R11
+	MOVQ  64(AX), R12
+	TESTQ R12, R12
+	JZ    skip753
+	MOVL  (R12)(R11*4), R11
 
-skip734:
-	IMULQ 32(AX), SI
-	ADDQ  24(AX), SI
+skip753:
+	IMULQ 32(AX), R11
+	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near733
-	MOVQ  BX, SI
+	JEQ   near752
+	MOVQ  BX, R11
 
-near733:
-	XORQ  R9, R9
-	LEAQ  -16(CX), R8
-	CMPQ  24(AX), $0x00
-	JEQ   none735
-	TESTQ R8, R8
-	JS    none735
-	MOVQ  DX, R12
-	ADDQ  R12, R12
-	CMPB  40(AX), $0x00
-	JNE   half736
-	ADDQ  R12, R12
-	JMP   both737
-
-half736:
-both737:
-	MOVQ  R8, R13
-	MOVQ  24(SP), R14
-	LEAQ  -1(R8)(R14*1), R14
-	MOVQ  64(AX), R15
-	TESTQ R15, R15
-	JZ    skip738
-	MOVL  (R15)(R13*4), R13
-
-skip738:
-	MOVQ  64(AX), R15
-	TESTQ R15, R15
-	JZ    skip739
-	MOVL  (R15)(R14*4), R14
-
-skip739:
-	SUBQ  R13, R14
-	INCQ  R14
-	CMPQ  R14, 24(SP)
-	JNE   none735
-	CMPQ  R12, 32(AX)
-	JNE   none735
-	MOVQ  64(AX), R9
-	TESTQ R9, R9
-	JZ    skip740
-	MOVL  (R9)(R8*4), R8
-
-skip740:
-	IMULQ 32(AX), R8
-	ADDQ  24(AX), R8
-	MOVQ  R12, R9
-	IMULQ 24(SP), R9
-
-none735:
+near752:
 	CMPB 16(AX), $0x00
-	JNE  half741
+	JNE  half754
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four743:
+four756:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled744
+	JEQ           unlabelled757
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10290,45 +10423,50 @@ four743:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled744:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       $0x00000080, R10
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       $0x00000080, R11
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
-	PREFETCHT0 128(SI)
-	PREFETCHT0 192(SI)
-	ADDQ       $0x00000100, SI
-	CMPQ       R9, $0x00000100
-	JLT        none745
-	SUBQ       $0x00000100, R9
-	VMOVDQU64  (DI), Z13
-	VMOVDQU64  64(DI), Z14
-	VMOVDQU64  128(DI), Z15
-	VMOVDQU64  192(DI), Z16
-	ADDQ       $0x00000100, DI
-	ADDQ       $0x00000100, R8
-	TESTQ      $0x0000003f, R8
-	JNZ        near746
-	CMPB       41(AX), $0x00
-	JEQ        near746
-	VMOVNTDQ   Z13, -256(R8)
-	VMOVNTDQ   Z14, -192(R8)
-	VMOVNTDQ   Z15, -128(R8)
-	VMOVNTDQ   Z16, -64(R8)
-	JMP        moved747
+unlabelled757:
+	PREFETCHT0   (SI)
+	PREFETCHT0   64(SI)
+	ADDQ         $0x00000080, SI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         $0x00000080, DI
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	PREFETCHT0   128(R11)
+	PREFETCHT0   192(R11)
+	ADDQ         $0x00000100, R11
+	CMPQ         R10, $0x00000100
+	JLT          none758
+	SUBQ         $0x00000100, R10
+	VMOVDQU64    (R8), Z13
+	VMOVDQU64    64(R8), Z14
+	VMOVDQU64    128(R8), Z15
+	VMOVDQU64    192(R8), Z16
+	VBROADCASTSS element00000000<>+0(SB), Z17
+	VMOVDQU64    Z17, (R8)
+	VMOVDQU64    Z17, 64(R8)
+	VMOVDQU64    Z17, 128(R8)
+	VMOVDQU64    Z17, 192(R8)
+	ADDQ         $0x00000100, R8
+	ADDQ         $0x00000100, R9
+	TESTQ        $0x0000003f, R9
+	JNZ          near759
+	CMPB         41(AX), $0x00
+	JEQ          near759
+	VMOVNTDQ     Z13, -256(R9)
+	VMOVNTDQ     Z14, -192(R9)
+	VMOVNTDQ     Z15, -128(R9)
+	VMOVNTDQ     Z16, -64(R9)
+	JMP          moved760
 
-near746:
-	VMOVDQU64 Z13, -256(R8)
-	VMOVDQU64 Z14, -192(R8)
-	VMOVDQU64 Z15, -128(R8)
-	VMOVDQU64 Z16, -64(R8)
+near759:
+	VMOVDQU64 Z13, -256(R9)
+	VMOVDQU64 Z14, -192(R9)
+	VMOVDQU64 Z15, -128(R9)
+	VMOVDQU64 Z16, -64(R9)
 
-moved747:
-none745:
+moved760:
+none758:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10413,21 +10551,21 @@ none745:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four743
-	JMP          both742
+	JLT          four756
+	JMP          both755
 
-half741:
+half754:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four748:
+four761:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled749
+	JEQ           unlabelled762
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10448,35 +10586,38 @@ four748:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled749:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000040, R11
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
-	ADDQ       $0x00000080, SI
-	CMPQ       R9, $0x00000080
-	JLT        none750
-	SUBQ       $0x00000080, R9
-	VMOVDQU64  (DI), Z13
-	VMOVDQU64  64(DI), Z14
-	ADDQ       $0x00000080, DI
-	ADDQ       $0x00000080, R8
-	TESTQ      $0x0000003f, R8
-	JNZ        near751
-	CMPB       41(AX), $0x00
-	JEQ        near751
-	VMOVNTDQ   Z13, -128(R8)
-	VMOVNTDQ   Z14, -64(R8)
-	JMP        moved752
+unlabelled762:
+	PREFETCHT0   (SI)
+	ADDQ         $0x00000040, SI
+	PREFETCHT0   (DI)
+	ADDQ         $0x00000040, DI
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         $0x00000080, R11
+	CMPQ         R10, $0x00000080
+	JLT          none763
+	SUBQ         $0x00000080, R10
+	VMOVDQU64    (R8), Z13
+	VMOVDQU64    64(R8), Z14
+	VBROADCASTSS element00000000<>+0(SB), Z15
+	VMOVDQU64    Z15, (R8)
+	VMOVDQU64    Z15, 64(R8)
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x00000080, R9
+	TESTQ        $0x0000003f, R9
+	JNZ          near764
+	CMPB         41(AX), $0x00
+	JEQ          near764
+	VMOVNTDQ     Z13, -128(R9)
+	VMOVNTDQ     Z14, -64(R9)
+	JMP          moved765
 
-near751:
-	VMOVDQU64 Z13, -128(R8)
-	VMOVDQU64 Z14, -64(R8)
+near764:
+	VMOVDQU64 Z13, -128(R9)
+	VMOVDQU64 Z14, -64(R9)
 
-moved752:
-none750:
+moved765:
+none763:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10533,69 +10674,77 @@ none750:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four748
+	JLT          four761
 
-both742:
-line753:
-	CMPQ      R9, $0x40
-	JLT       last754
-	SUBQ      $0x40, R9
-	VMOVDQU64 (DI), Z9
-	ADDQ      $0x00000040, DI
-	ADDQ      $0x00000040, R8
-	TESTQ     $0x0000003f, R8
-	JNZ       near755
-	CMPB      41(AX), $0x00
-	JEQ       near755
-	VMOVNTDQ  Z9, -64(R8)
-	JMP       moved756
+both755:
+line766:
+	CMPQ         R10, $0x40
+	JLT          last767
+	SUBQ         $0x40, R10
+	VMOVDQU64    (R8), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VMOVDQU64    Z10, (R8)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	TESTQ        $0x0000003f, R9
+	JNZ          near768
+	CMPB         41(AX), $0x00
+	JEQ          near768
+	VMOVNTDQ     Z9, -64(R9)
+	JMP          moved769
 
-near755:
-	VMOVDQU64 Z9, -64(R8)
+near768:
+	VMOVDQU64 Z9, -64(R9)
 
-moved756:
-	JMP line753
+moved769:
+	JMP line766
 
-last754:
-	VMOVDQU64 (DI), Z9
-	MOVQ      R9, SI
-	SHRQ      $0x01, SI
-	MOVQ      $0xffffffff, DI
-	BZHIQ     SI, DI, DI
-	KMOVD     DI, K1
-	VMOVDQU16 Z9, K1, (R8)
-	VADDPS    Z6, Z5, Z5
-	VADDPS    Z8, Z7, Z7
-	VADDPS    Z7, Z5, Z5
-	MOVQ      16(SP), SI
-	MOVQ      $0x0000ffff, DI
-	BZHIQ     SI, DI, DI
-	KMOVW     DI, K1
-	MOVQ      80(AX), SI
-	VMOVUPS   Z5, K1, (SI)(CX*4)
-	MOVQ      72(AX), SI
-	TESTQ     SI, SI
-	JZ        skip757
-	VSUBPS    Z3, Z4, Z3
-	MOVQ      16(SP), SI
-	MOVQ      $0x0000ffff, DI
-	BZHIQ     SI, DI, DI
-	KMOVW     DI, K1
-	MOVQ      88(AX), SI
-	VMOVUPS   Z3, K1, (SI)(CX*4)
-	MOVQ      16(SP), SI
-	MOVQ      $0x0000ffff, DI
-	BZHIQ     SI, DI, DI
-	KMOVW     DI, K1
-	VPCMPEQD  Z1, Z2, K1, K1
-	KMOVW     K1, SI
-	POPCNTQ   SI, SI
-	ADDQ      SI, 112(AX)
+last767:
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	MOVQ         R10, SI
+	SHRQ         $0x01, SI
+	MOVQ         $0xffffffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVD        DI, K1
+	VMOVDQU16.Z  (R8), K1, Z9
+	VMOVDQU64    Z10, (R8)
+	VMOVDQU64    Z10, 64(R8)
+	LEAQ         3584(BX), SI
+	VMOVDQU64    Z9, (SI)
+	MOVQ         R9, 16232(SP)
+	MOVQ         R10, 16240(SP)
+	VADDPS       Z6, Z5, Z5
+	VADDPS       Z8, Z7, Z7
+	VADDPS       Z7, Z5, Z5
+	MOVQ         16(SP), SI
+	MOVQ         $0x0000ffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVW        DI, K1
+	MOVQ         80(AX), SI
+	VMOVUPS      Z5, K1, (SI)(CX*4)
+	MOVQ         72(AX), SI
+	TESTQ        SI, SI
+	JZ           skip770
+	VSUBPS       Z3, Z4, Z3
+	MOVQ         16(SP), SI
+	MOVQ         $0x0000ffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVW        DI, K1
+	MOVQ         88(AX), SI
+	VMOVUPS      Z3, K1, (SI)(CX*4)
+	MOVQ         16(SP), SI
+	MOVQ         $0x0000ffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVW        DI, K1
+	VPCMPEQD     Z1, Z2, K1, K1
+	KMOVW        K1, SI
+	POPCNTQ      SI, SI
+	ADDQ         SI, 112(AX)
 
-skip757:
+skip770:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip758
+	JZ           skip771
 	VBROADCASTSS 104(AX), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VRCP14PS     Z5, Z4
@@ -10606,51 +10755,56 @@ skip757:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half759
+	JNE          half772
 	ADDQ         SI, SI
-	JMP          both760
+	JMP          both773
 
-half759:
-both760:
-	LEAQ  15(SI), DI
-	ANDQ  $-16, DI
-	LEAQ  3584(BX), R8
-	LEAQ  (SI)(SI*2), R9
-	LEAQ  (R8)(SI*4), R10
-	LEAQ  (R10)(SI*4), R11
-	LEAQ  (R11)(SI*4), R12
-	ADDQ  DI, R8
-	ADDQ  DI, R10
-	ADDQ  DI, R11
-	ADDQ  DI, R12
-	MOVQ  CX, R13
-	MOVQ  16(SP), R14
-	LEAQ  -1(CX)(R14*1), R14
-	MOVQ  64(AX), R15
-	TESTQ R15, R15
-	JZ    skip762
-	MOVL  (R15)(R13*4), R13
+half772:
+both773:
+	MOVQ  CX, DI
+	MOVQ  16(SP), R8
+	LEAQ  -1(CX)(R8*1), R8
+	MOVQ  64(AX), R9
+	TESTQ R9, R9
+	JZ    skip775
+	MOVL  (R9)(DI*4), DI
 
-skip762:
-	MOVQ  64(AX), R15
-	TESTQ R15, R15
-	JZ    skip763
-	MOVL  (R15)(R14*4), R14
+skip775:
+	MOVQ  64(AX), R9
+	TESTQ R9, R9
+	JZ    skip776
+	MOVL  (R9)(R8*4), R8
 
-skip763:
-	SUBQ      R13, R14
-	INCQ      R14
-	CMPQ      R14, 16(SP)
-	JNE       apart761
-	CMPQ      SI, 32(AX)
-	JNE       apart761
+skip776:
+	SUBQ      DI, R8
+	INCQ      R8
+	CMPQ      R8, 16(SP)
+	JNE       apart774
+	CMPQ      16224(SP), $0x00
+	JEQ       apart774
+	LEAQ      15(SI), DI
+	ANDQ      $-16, DI
+	LEAQ      3584(BX), R8
+	ADDQ      16240(SP), R8
+	MOVQ      16256(SP), R9
+	SUBQ      16(SP), R9
+	IMULQ     SI, R9
+	ADDQ      R9, R8
+	LEAQ      (SI)(SI*2), R9
+	LEAQ      (R8)(SI*4), R10
+	LEAQ      (R10)(SI*4), R11
+	LEAQ      (R11)(SI*4), R12
+	ADDQ      DI, R8
+	ADDQ      DI, R10
+	ADDQ      DI, R11
+	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half765
+	JNE       half778
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece767:
+piece780:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10702,14 +10856,14 @@ piece767:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece767
-	JMP           both766
+	JNE           piece780
+	JMP           both779
 
-half765:
+half778:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece768:
+piece781:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10753,7 +10907,7 @@ piece768:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours769
+	JEQ           ours782
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -10770,9 +10924,9 @@ piece768:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both770
+	JMP  both783
 
-ours769:
+ours782:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -10823,7 +10977,7 @@ ours769:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both770:
+both783:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -10853,64 +11007,75 @@ both770:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece768
+	JNE           piece781
 
-both766:
-	JMP written764
+both779:
+	JMP written777
 
-apart761:
-	VMOVDQU16    elementPaired<>+0(SB), Z3
-	CMPB         40(AX), $0x00
-	JNE          half771
-	LEAQ         (CX), SI
-	VPBROADCASTD SI, Z3
+apart774:
+	VMOVDQU16 elementPaired<>+0(SB), Z3
+	CMPB      40(AX), $0x00
+	JNE       half784
+	MOVQ      24(AX), SI
+	MOVQ      32(AX), DI
+	CMPQ      16224(SP), $0x00
+	JEQ       off786
+	LEAQ      3584(BX), SI
+	ADDQ      16240(SP), SI
+	MOVQ      16248(SP), R8
+	IMULQ     DI, R8
+	SUBQ      R8, SI
+
+off786:
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
 	VPBROADCASTD 48(AX), Z4
 	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
 	VPMINUD      Z4, Z3, Z3
-	MOVQ         64(AX), DI
-	TESTQ        DI, DI
-	JZ           skip773
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip787
 	VBROADCASTSS element00000000<>+0(SB), Z4
-	LEAQ         16(SI), R8
-	CMPQ         R8, 48(AX)
-	JLE          whole774
-	MOVL         $0x0000ffff, SI
-	KMOVW        SI, K1
-	VPGATHERDD   (DI)(Z3*4), K1, Z4
+	LEAQ         16(R8), R10
+	CMPQ         R10, 48(AX)
+	JLE          whole788
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K1
+	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have775
+	JMP          have789
 
-whole774:
-	VMOVDQU32 (DI)(SI*4), Z3
+whole788:
+	VMOVDQU32 (R9)(R8*4), Z3
 
-have775:
-skip773:
-	VPBROADCASTQ  32(AX), Z4
-	VPBROADCASTQ  24(AX), Z6
+have789:
+skip787:
+	VPBROADCASTQ  DI, Z4
+	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z4, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 7400(SP)
+	VMOVDQU64     Z7, 16648(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z6, Z3, Z3
-	VMOVDQU64     Z3, 7464(SP)
+	VMOVDQU64     Z3, 16712(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half776
+	JNE           half790
 	ADDQ          R8, R8
-	JMP           both777
+	JMP           both791
 
-half776:
-both777:
+half790:
+both791:
 	XORQ SI, SI
 
-piece778:
+piece792:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -10945,110 +11110,121 @@ piece778:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          7400(SP), R9
+	MOVQ          16648(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7408(SP), R9
+	MOVQ          16656(SP), R9
 	VEXTRACTF32X4 $0x00, Z3, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7416(SP), R9
+	MOVQ          16664(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7424(SP), R9
+	MOVQ          16672(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7432(SP), R9
+	MOVQ          16680(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7440(SP), R9
+	MOVQ          16688(SP), R9
 	VEXTRACTF32X4 $0x01, Z3, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7448(SP), R9
+	MOVQ          16696(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7456(SP), R9
+	MOVQ          16704(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7464(SP), R9
+	MOVQ          16712(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7472(SP), R9
+	MOVQ          16720(SP), R9
 	VEXTRACTF32X4 $0x02, Z3, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7480(SP), R9
+	MOVQ          16728(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7488(SP), R9
+	MOVQ          16736(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7496(SP), R9
+	MOVQ          16744(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          7504(SP), R9
+	MOVQ          16752(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          7512(SP), R9
+	MOVQ          16760(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          7520(SP), R9
+	MOVQ          16768(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece778
-	JMP           both772
+	JG            piece792
+	JMP           both785
 
-half771:
-	LEAQ         (CX), SI
-	VPBROADCASTD SI, Z4
+half784:
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	CMPQ  16224(SP), $0x00
+	JEQ   off793
+	LEAQ  3584(BX), SI
+	ADDQ  16240(SP), SI
+	MOVQ  16248(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off793:
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	VPBROADCASTD 48(AX), Z6
 	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
 	VPMINUD      Z6, Z4, Z4
-	MOVQ         64(AX), DI
-	TESTQ        DI, DI
-	JZ           skip779
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip794
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(SI), R8
-	CMPQ         R8, 48(AX)
-	JLE          whole780
-	MOVL         $0x0000ffff, SI
-	KMOVW        SI, K1
-	VPGATHERDD   (DI)(Z4*4), K1, Z6
+	LEAQ         16(R8), R10
+	CMPQ         R10, 48(AX)
+	JLE          whole795
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K1
+	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have781
+	JMP          have796
 
-whole780:
-	VMOVDQU32 (DI)(SI*4), Z4
+whole795:
+	VMOVDQU32 (R9)(R8*4), Z4
 
-have781:
-skip779:
-	VPBROADCASTQ  32(AX), Z6
-	VPBROADCASTQ  24(AX), Z7
+have796:
+skip794:
+	VPBROADCASTQ  DI, Z6
+	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 7528(SP)
+	VMOVDQU64     Z8, 16776(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z6, Z4, Z4
 	VPADDQ        Z7, Z4, Z4
-	VMOVDQU64     Z4, 7592(SP)
+	VMOVDQU64     Z4, 16840(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half782
+	JNE           half797
 	ADDQ          R8, R8
-	JMP           both783
+	JMP           both798
 
-half782:
-both783:
+half797:
+both798:
 	XORQ SI, SI
 
-piece784:
+piece799:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11087,7 +11263,7 @@ piece784:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours785
+	JEQ           ours800
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11104,9 +11280,9 @@ piece784:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both786
+	JMP  both801
 
-ours785:
+ours800:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11157,7 +11333,7 @@ ours785:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both786:
+both801:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11175,167 +11351,139 @@ both786:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          7528(SP), R9
+	MOVQ          16776(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7536(SP), R9
+	MOVQ          16784(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7544(SP), R9
+	MOVQ          16792(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7552(SP), R9
+	MOVQ          16800(SP), R9
 	VEXTRACTF32X4 $0x00, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7560(SP), R9
+	MOVQ          16808(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7568(SP), R9
+	MOVQ          16816(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7576(SP), R9
+	MOVQ          16824(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7584(SP), R9
+	MOVQ          16832(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7592(SP), R9
+	MOVQ          16840(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7600(SP), R9
+	MOVQ          16848(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7608(SP), R9
+	MOVQ          16856(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7616(SP), R9
+	MOVQ          16864(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          7624(SP), R9
+	MOVQ          16872(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          7632(SP), R9
+	MOVQ          16880(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          7640(SP), R9
+	MOVQ          16888(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          7648(SP), R9
+	MOVQ          16896(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece784
+	JG            piece799
 
-both772:
-written764:
-skip758:
-	ADDQ  $0x10, CX
-	CMPQ  CX, 48(AX)
-	JLT   sixteen680
-	MOVQ  16(SP), SI
-	MOVQ  SI, 24(SP)
-	LEAQ  3584(BX), BX
-	XORQ  SI, SI
-	LEAQ  -16(CX), CX
-	CMPQ  24(AX), $0x00
-	JEQ   none787
-	TESTQ CX, CX
-	JS    none787
-	ADDQ  DX, DX
-	CMPB  40(AX), $0x00
-	JNE   half788
-	ADDQ  DX, DX
-	JMP   both789
+both785:
+written777:
+skip771:
+	CMPQ  16224(SP), $0x00
+	JEQ   off802
+	MOVQ  16256(SP), SI
+	ADDQ  SI, 16248(SP)
+	IMULQ 32(AX), SI
+	ADDQ  SI, 16240(SP)
 
-half788:
-both789:
-	MOVQ  CX, DI
-	MOVQ  24(SP), R8
-	LEAQ  -1(CX)(R8*1), R8
-	MOVQ  64(AX), R9
-	TESTQ R9, R9
-	JZ    skip790
-	MOVL  (R9)(DI*4), DI
+off802:
+	ADDQ $0x10, CX
+	CMPQ CX, 48(AX)
+	JLT  sixteen694
 
-skip790:
-	MOVQ  64(AX), R9
-	TESTQ R9, R9
-	JZ    skip791
-	MOVL  (R9)(R8*4), R8
+end695:
+	LEAQ 3584(BX), DX
+	MOVQ 16232(SP), BX
+	MOVQ 16240(SP), SI
 
-skip791:
-	SUBQ  DI, R8
-	INCQ  R8
-	CMPQ  R8, 24(SP)
-	JNE   none787
-	CMPQ  DX, 32(AX)
-	JNE   none787
-	MOVQ  64(AX), SI
-	TESTQ SI, SI
-	JZ    skip792
-	MOVL  (SI)(CX*4), CX
+line803:
+	CMPQ         SI, $0x40
+	JLT          last804
+	SUBQ         $0x40, SI
+	VMOVDQU64    (DX), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VMOVDQU64    Z1, (DX)
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, BX
+	TESTQ        $0x0000003f, BX
+	JNZ          near805
+	CMPB         41(AX), $0x00
+	JEQ          near805
+	VMOVNTDQ     Z0, -64(BX)
+	JMP          moved806
 
-skip792:
-	IMULQ 32(AX), CX
-	ADDQ  24(AX), CX
-	MOVQ  DX, SI
-	IMULQ 24(SP), SI
+near805:
+	VMOVDQU64 Z0, -64(BX)
 
-none787:
-line793:
-	CMPQ      SI, $0x40
-	JLT       last794
-	SUBQ      $0x40, SI
-	VMOVDQU64 (BX), Z0
-	ADDQ      $0x00000040, BX
-	ADDQ      $0x00000040, CX
-	TESTQ     $0x0000003f, CX
-	JNZ       near795
-	CMPB      41(AX), $0x00
-	JEQ       near795
-	VMOVNTDQ  Z0, -64(CX)
-	JMP       moved796
+moved806:
+	JMP line803
 
-near795:
-	VMOVDQU64 Z0, -64(CX)
+last804:
+	VMOVDQU64 (DX), Z0
+	MOVQ      SI, DX
+	SHRQ      $0x01, DX
+	MOVQ      $0xffffffff, SI
+	BZHIQ     DX, SI, SI
+	KMOVD     SI, K1
+	VMOVDQU16 Z0, K1, (BX)
+	MOVQ      48(AX), DX
+	CMPQ      CX, DX
+	CMOVQLT   CX, DX
+	MOVQ      DX, 136(AX)
+	MOVQ      16248(SP), CX
+	MOVQ      CX, 128(AX)
+	JMP       done686
 
-moved796:
-	JMP line793
-
-last794:
-	VMOVDQU64 (BX), Z0
-	MOVQ      SI, AX
-	SHRQ      $0x01, AX
-	MOVQ      $0xffffffff, DX
-	BZHIQ     AX, DX, DX
-	KMOVD     DX, K1
-	VMOVDQU16 Z0, K1, (CX)
-	JMP       done677
-
-longer678:
+longer687:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far797:
+far807:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far797
+	JLT  far807
 
-turn798:
+turn808:
 	CMPQ  BX, 48(AX)
-	JCC   skip799
+	JCC   skip809
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have800
+	JZ    have810
 	MOVL  (CX)(BX*4), SI
 
-have800:
+have810:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11343,25 +11491,25 @@ have800:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even801
+	JZ    even811
 	LEAQ  (CX)(SI*4), CX
 
-even801:
+even811:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next802
+	JGE   next812
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted803
+	JZ    unlisted813
 	MOVL  (R8)(CX*4), SI
 
-unlisted803:
+unlisted813:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next802:
+next812:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -11369,18 +11517,18 @@ next802:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols805
+	JGT          cols815
 
-cols804:
+cols814:
 	CMPB       16(AX), $0x00
-	JNE        half806
+	JNE        half816
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both807
+	JMP        both817
 
-half806:
+half816:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -11388,55 +11536,55 @@ half806:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both807:
+both817:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols804
+	JLE  cols814
 
-cols805:
+cols815:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols809
+	JGT  cols819
 
-cols808:
+cols818:
 	CMPB       16(AX), $0x00
-	JNE        half810
+	JNE        half820
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both811
+	JMP        both821
 
-half810:
+half820:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both811:
+both821:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols808
+	JLE    cols818
 
-cols809:
+cols819:
 	CMPQ       CX, DX
-	JGE        row812
+	JGE        row822
 	CMPB       16(AX), $0x00
-	JNE        half813
+	JNE        half823
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both814
+	JMP        both824
 
-half813:
+half823:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both814:
+both824:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row812:
+row822:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -11449,17 +11597,17 @@ row812:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip799:
+skip809:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip815
+	JCC   skip825
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have816
+	JZ    have826
 	MOVL  (CX)(BX*4), SI
 
-have816:
+have826:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11467,10 +11615,10 @@ have816:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even817
+	JZ    even827
 	LEAQ  (R10)(CX*4), R10
 
-even817:
+even827:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -11478,30 +11626,30 @@ even817:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols819
+	JGT          cols829
 
-cols818:
+cols828:
 	CMPB    16(AX), $0x00
-	JNE     half820
+	JNE     half830
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both821
+	JMP     both831
 
-half820:
+half830:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both821:
+both831:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half822
+	JNE          half832
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11580,9 +11728,9 @@ both821:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both823
+	JMP          both833
 
-half822:
+half832:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11634,33 +11782,33 @@ half822:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both823:
+both833:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols818
+	JLE  cols828
 
-cols819:
+cols829:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols825
+	JGT  cols835
 
-cols824:
+cols834:
 	CMPB    16(AX), $0x00
-	JNE     half826
+	JNE     half836
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both827
+	JMP     both837
 
-half826:
+half836:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both827:
+both837:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half828
+	JNE          half838
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11705,9 +11853,9 @@ both827:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both829
+	JMP          both839
 
-half828:
+half838:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11737,31 +11885,31 @@ half828:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both829:
+both839:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols824
+	JLE  cols834
 
-cols825:
+cols835:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols831
+	JGT  cols841
 
-cols830:
+cols840:
 	CMPB    16(AX), $0x00
-	JNE     half832
+	JNE     half842
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both833
+	JMP     both843
 
-half832:
+half842:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both833:
+both843:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half834
+	JNE          half844
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11789,9 +11937,9 @@ both833:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both835
+	JMP          both845
 
-half834:
+half844:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -11810,28 +11958,28 @@ half834:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both835:
+both845:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols830
+	JLE  cols840
 
-cols831:
+cols841:
 	CMPQ      CX, DX
-	JGE       row836
+	JGE       row846
 	CMPB      16(AX), $0x00
-	JNE       half837
+	JNE       half847
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both838
+	JMP       both848
 
-half837:
+half847:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both838:
+both848:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half839
+	JNE          half849
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -11860,9 +12008,9 @@ both838:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both840
+	JMP          both850
 
-half839:
+half849:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z2
@@ -11882,8 +12030,8 @@ half839:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both840:
-row836:
+both850:
+row846:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -11898,28 +12046,28 @@ row836:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip842
+	JZ            skip852
 	MOVL          (CX)(SI*4), R8
 
-skip842:
+skip852:
 	TESTQ  R8, R8
-	JS     unlabelled841
+	JS     unlabelled851
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled841:
-skip815:
+unlabelled851:
+skip825:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip843
+	JCC   skip853
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have844
+	JZ    have854
 	MOVL  (CX)(BX*4), SI
 
-have844:
+have854:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11927,17 +12075,17 @@ have844:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even845
+	JZ    even855
 	LEAQ  (R10)(CX*4), R10
 
-even845:
+even855:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip846
+	JZ    skip856
 	MOVL  (CX)(SI*4), R8
 
-skip846:
+skip856:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -11945,81 +12093,81 @@ skip846:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled847
+	JS     unlabelled857
 	CMPB   16(AX), $0x00
-	JNE    half848
+	JNE    half858
 	VMOVSS (DI)(R8*4), X4
-	JMP    both849
+	JMP    both859
 
-half848:
+half858:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both849:
+both859:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled847
+	JNE          unlabelled857
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next851:
+next861:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last853
+	JGT     last863
 	CMPB    16(AX), $0x00
-	JNE     half854
+	JNE     half864
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both855
+	JMP     both865
 
-half854:
+half864:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both855:
+both865:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found850
+	JNZ    found860
 	ADDQ   $0x10, CX
-	JMP    next851
+	JMP    next861
 
-last853:
+last863:
 	CMPQ      CX, DX
-	JGE       end852
+	JGE       end862
 	CMPB      16(AX), $0x00
-	JNE       half856
+	JNE       half866
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both857
+	JMP       both867
 
-half856:
+half866:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both857:
+both867:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found850
+	JNZ    found860
 	MOVQ   DX, CX
-	JMP    end852
+	JMP    end862
 
-found850:
+found860:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end852:
+end862:
 	CMPQ CX, R8
-	JNE  unlabelled847
+	JNE  unlabelled857
 	INCQ 112(AX)
 
-unlabelled847:
+unlabelled857:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip858
+	JZ           skip868
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -12028,35 +12176,35 @@ unlabelled847:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols860
+	JGT          cols870
 
-cols859:
+cols869:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half861
+	JNE      half871
 	CMPB     41(AX), $0x00
-	JEQ      near863
+	JEQ      near873
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed864
+	JMP      placed874
 
-near863:
+near873:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed864:
-	JMP both862
+placed874:
+	JMP both872
 
-half861:
+half871:
 	CMPB native+8(FP), $0x00
-	JEQ  ours865
+	JEQ  ours875
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -12065,9 +12213,9 @@ half861:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both866
+	JMP  both876
 
-ours865:
+ours875:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -12096,57 +12244,57 @@ ours865:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both866:
+both876:
 	CMPB     41(AX), $0x00
-	JEQ      near867
+	JEQ      near877
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed868
+	JMP      placed878
 
-near867:
+near877:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed868:
-both862:
+placed878:
+both872:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols859
+	JLE  cols869
 
-cols860:
+cols870:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols870
+	JGT  cols880
 
-cols869:
+cols879:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half871
+	JNE      half881
 	CMPB     41(AX), $0x00
-	JEQ      near873
+	JEQ      near883
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed874
+	JMP      placed884
 
-near873:
+near883:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed874:
-	JMP both872
+placed884:
+	JMP both882
 
-half871:
+half881:
 	CMPB native+8(FP), $0x00
-	JEQ  ours875
+	JEQ  ours885
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both876
+	JMP  both886
 
-ours875:
+ours885:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -12164,52 +12312,52 @@ ours875:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both876:
+both886:
 	CMPB     41(AX), $0x00
-	JEQ      near877
+	JEQ      near887
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed878
+	JMP      placed888
 
-near877:
+near887:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed878:
-both872:
+placed888:
+both882:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols869
+	JLE  cols879
 
-cols870:
+cols880:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols880
+	JGT  cols890
 
-cols879:
+cols889:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half881
+	JNE      half891
 	CMPB     41(AX), $0x00
-	JEQ      near883
+	JEQ      near893
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed884
+	JMP      placed894
 
-near883:
+near893:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed884:
-	JMP both882
+placed894:
+	JMP both892
 
-half881:
+half891:
 	CMPB native+8(FP), $0x00
-	JEQ  ours885
+	JEQ  ours895
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both886
+	JMP  both896
 
-ours885:
+ours895:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -12222,34 +12370,34 @@ ours885:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both886:
+both896:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both882:
+both892:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols879
+	JLE  cols889
 
-cols880:
+cols890:
 	CMPQ    CX, DX
-	JGE     row887
+	JGE     row897
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half888
+	JNE     half898
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both889
+	JMP     both899
 
-half888:
+half898:
 	CMPB native+8(FP), $0x00
-	JEQ  ours890
+	JEQ  ours900
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both891
+	JMP  both901
 
-ours890:
+ours900:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -12262,19 +12410,19 @@ ours890:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both891:
+both901:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both889:
-row887:
-skip858:
-skip843:
+both899:
+row897:
+skip868:
+skip853:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn798
+	JLT  turn808
 
-done677:
+done686:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -12313,15 +12461,15 @@ TEXT ·bceAVX512(SB), $16-9
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows892:
+rows902:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols894
+	JGT  cols904
 
-cols893:
+cols903:
 	CMPB       16(AX), $0x00
-	JNE        half895
+	JNE        half905
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -12330,9 +12478,9 @@ cols893:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both896
+	JMP        both906
 
-half895:
+half905:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -12340,9 +12488,9 @@ half895:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both896:
+both906:
 	CMPB       40(AX), $0x00
-	JNE        half897
+	JNE        half907
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12351,9 +12499,9 @@ both896:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both898
+	JMP        both908
 
-half897:
+half907:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -12361,7 +12509,7 @@ half897:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both898:
+both908:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -12381,7 +12529,7 @@ both898:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half899
+	JNE          half909
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12463,7 +12611,7 @@ both898:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip901
+	JZ           skip911
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12502,27 +12650,27 @@ both898:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half902
+	JNE          half912
 	CMPB         65(AX), $0x00
-	JEQ          near904
+	JEQ          near914
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed905
+	JMP          placed915
 
-near904:
+near914:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed905:
-	JMP both903
+placed915:
+	JMP both913
 
-half902:
+half912:
 	CMPB native+8(FP), $0x00
-	JEQ  ours906
+	JEQ  ours916
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -12531,9 +12679,9 @@ half902:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both907
+	JMP  both917
 
-ours906:
+ours916:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12562,23 +12710,23 @@ ours906:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both907:
+both917:
 	CMPB     65(AX), $0x00
-	JEQ      near908
+	JEQ      near918
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed909
+	JMP      placed919
 
-near908:
+near918:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed909:
-both903:
-skip901:
-	JMP both900
+placed919:
+both913:
+skip911:
+	JMP both910
 
-half899:
+half909:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12632,7 +12780,7 @@ half899:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip910
+	JZ           skip920
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12659,27 +12807,27 @@ half899:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half911
+	JNE          half921
 	CMPB         65(AX), $0x00
-	JEQ          near913
+	JEQ          near923
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed914
+	JMP          placed924
 
-near913:
+near923:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed914:
-	JMP both912
+placed924:
+	JMP both922
 
-half911:
+half921:
 	CMPB native+8(FP), $0x00
-	JEQ  ours915
+	JEQ  ours925
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -12688,9 +12836,9 @@ half911:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both916
+	JMP  both926
 
-ours915:
+ours925:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12719,23 +12867,23 @@ ours915:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both916:
+both926:
 	CMPB     65(AX), $0x00
-	JEQ      near917
+	JEQ      near927
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed918
+	JMP      placed928
 
-near917:
+near927:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed918:
-both912:
-skip910:
-both900:
+placed928:
+both922:
+skip920:
+both910:
 	DECQ          R8
-	JNZ           more919
+	JNZ           more929
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -12772,46 +12920,46 @@ both900:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more919:
+more929:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols893
+	JLE  cols903
 
-cols894:
+cols904:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols921
+	JGT  cols931
 
-cols920:
+cols930:
 	CMPB       16(AX), $0x00
-	JNE        half922
+	JNE        half932
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both923
+	JMP        both933
 
-half922:
+half932:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both923:
+both933:
 	CMPB       40(AX), $0x00
-	JNE        half924
+	JNE        half934
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both925
+	JMP        both935
 
-half924:
+half934:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both925:
+both935:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -12823,7 +12971,7 @@ both925:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half926
+	JNE          half936
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -12871,7 +13019,7 @@ both925:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip928
+	JZ           skip938
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -12892,30 +13040,30 @@ both925:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half929
+	JNE          half939
 	CMPB         65(AX), $0x00
-	JEQ          near931
+	JEQ          near941
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed932
+	JMP          placed942
 
-near931:
+near941:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed932:
-	JMP both930
+placed942:
+	JMP both940
 
-half929:
+half939:
 	CMPB native+8(FP), $0x00
-	JEQ  ours933
+	JEQ  ours943
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both934
+	JMP  both944
 
-ours933:
+ours943:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12933,21 +13081,21 @@ ours933:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both934:
+both944:
 	CMPB     65(AX), $0x00
-	JEQ      near935
+	JEQ      near945
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed936
+	JMP      placed946
 
-near935:
+near945:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed936:
-both930:
-skip928:
-	JMP both927
+placed946:
+both940:
+skip938:
+	JMP both937
 
-half926:
+half936:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -12979,7 +13127,7 @@ half926:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip937
+	JZ           skip947
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -12994,30 +13142,30 @@ half926:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half938
+	JNE          half948
 	CMPB         65(AX), $0x00
-	JEQ          near940
+	JEQ          near950
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed941
+	JMP          placed951
 
-near940:
+near950:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed941:
-	JMP both939
+placed951:
+	JMP both949
 
-half938:
+half948:
 	CMPB native+8(FP), $0x00
-	JEQ  ours942
+	JEQ  ours952
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both943
+	JMP  both953
 
-ours942:
+ours952:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13035,21 +13183,21 @@ ours942:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both943:
+both953:
 	CMPB     65(AX), $0x00
-	JEQ      near944
+	JEQ      near954
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed945
+	JMP      placed955
 
-near944:
+near954:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed945:
-both939:
-skip937:
-both927:
+placed955:
+both949:
+skip947:
+both937:
 	DECQ          R8
-	JNZ           more946
+	JNZ           more956
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13086,42 +13234,42 @@ both927:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more946:
+more956:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols920
+	JLE  cols930
 
-cols921:
+cols931:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols948
+	JGT  cols958
 
-cols947:
+cols957:
 	CMPB       16(AX), $0x00
-	JNE        half949
+	JNE        half959
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both950
+	JMP        both960
 
-half949:
+half959:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both950:
+both960:
 	CMPB       40(AX), $0x00
-	JNE        half951
+	JNE        half961
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both952
+	JMP        both962
 
-half951:
+half961:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both952:
+both962:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13129,7 +13277,7 @@ both952:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half953
+	JNE          half963
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13160,7 +13308,7 @@ both952:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip955
+	JZ           skip965
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13172,28 +13320,28 @@ both952:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half956
+	JNE          half966
 	CMPB         65(AX), $0x00
-	JEQ          near958
+	JEQ          near968
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed959
+	JMP          placed969
 
-near958:
+near968:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed959:
-	JMP both957
+placed969:
+	JMP both967
 
-half956:
+half966:
 	CMPB native+8(FP), $0x00
-	JEQ  ours960
+	JEQ  ours970
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both961
+	JMP  both971
 
-ours960:
+ours970:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13206,14 +13354,14 @@ ours960:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both961:
+both971:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both957:
-skip955:
-	JMP both954
+both967:
+skip965:
+	JMP both964
 
-half953:
+half963:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -13234,7 +13382,7 @@ half953:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip962
+	JZ           skip972
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13243,28 +13391,28 @@ half953:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half963
+	JNE          half973
 	CMPB         65(AX), $0x00
-	JEQ          near965
+	JEQ          near975
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed966
+	JMP          placed976
 
-near965:
+near975:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed966:
-	JMP both964
+placed976:
+	JMP both974
 
-half963:
+half973:
 	CMPB native+8(FP), $0x00
-	JEQ  ours967
+	JEQ  ours977
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both968
+	JMP  both978
 
-ours967:
+ours977:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13277,14 +13425,14 @@ ours967:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both968:
+both978:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
+both974:
+skip972:
 both964:
-skip962:
-both954:
 	DECQ          R8
-	JNZ           more969
+	JNZ           more979
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13321,39 +13469,39 @@ both954:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more969:
+more979:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols947
+	JLE  cols957
 
-cols948:
+cols958:
 	CMPQ       CX, DX
-	JGE        row970
+	JGE        row980
 	CMPB       16(AX), $0x00
-	JNE        half971
+	JNE        half981
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both972
+	JMP        both982
 
-half971:
+half981:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both972:
+both982:
 	CMPB       40(AX), $0x00
-	JNE        half973
+	JNE        half983
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both974
+	JMP        both984
 
-half973:
+half983:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both974:
+both984:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13361,7 +13509,7 @@ both974:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half975
+	JNE          half985
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13393,7 +13541,7 @@ both974:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip977
+	JZ           skip987
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13405,20 +13553,20 @@ both974:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half978
+	JNE          half988
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both979
+	JMP          both989
 
-half978:
+half988:
 	CMPB native+8(FP), $0x00
-	JEQ  ours980
+	JEQ  ours990
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both981
+	JMP  both991
 
-ours980:
+ours990:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13431,14 +13579,14 @@ ours980:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both981:
+both991:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both979:
-skip977:
-	JMP both976
+both989:
+skip987:
+	JMP both986
 
-half975:
+half985:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -13460,7 +13608,7 @@ half975:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip982
+	JZ           skip992
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13469,20 +13617,20 @@ half975:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half983
+	JNE          half993
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both984
+	JMP          both994
 
-half983:
+half993:
 	CMPB native+8(FP), $0x00
-	JEQ  ours985
+	JEQ  ours995
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both986
+	JMP  both996
 
-ours985:
+ours995:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13495,14 +13643,14 @@ ours985:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both986:
+both996:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both984:
-skip982:
-both976:
+both994:
+skip992:
+both986:
 	DECQ          R8
-	JNZ           more987
+	JNZ           more997
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13539,13 +13687,13 @@ both976:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more987:
-row970:
+more997:
+row980:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows892
+	JNZ           rows902
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -13606,9 +13754,9 @@ TEXT ·mapAVX2(SB), $16-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip989
+	JEQ          skip999
 	CMPQ         R11, $0x00
-	JLE          last990
+	JLE          last1000
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -13616,65 +13764,65 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols992
+	JGT          cols1002
 
-cols991:
+cols1001:
 	CMPB       40(AX), $0x00
-	JNE        half993
+	JNE        half1003
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both994
+	JMP        both1004
 
-half993:
+half1003:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both994:
+both1004:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols991
+	JLE    cols1001
 
-cols992:
+cols1002:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols996
+	JGT  cols1006
 
-cols995:
+cols1005:
 	CMPB       40(AX), $0x00
-	JNE        half997
+	JNE        half1007
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both998
+	JMP        both1008
 
-half997:
+half1007:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both998:
+both1008:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols995
+	JLE    cols1005
 
-cols996:
+cols1006:
 	CMPQ       CX, DX
-	JGE        row999
+	JGE        row1009
 	CMPB       40(AX), $0x00
-	JNE        half1000
+	JNE        half1010
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1001
+	JMP        both1011
 
-half1000:
+half1010:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13682,18 +13830,18 @@ half1000:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1002:
+copy1012:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1002
+	JNZ       copy1012
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1001:
+both1011:
 	VADDPS Y6, Y4, Y4
 
-row999:
+row1009:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13704,9 +13852,9 @@ row999:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last990:
+last1000:
 	CMPQ         R11, $0x00
-	JLE          last1003
+	JLE          last1013
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -13715,24 +13863,24 @@ last990:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1005
+	JGT          cols1015
 
-cols1004:
+cols1014:
 	CMPB       40(AX), $0x00
-	JNE        half1006
+	JNE        half1016
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1007
+	JMP        both1017
 
-half1006:
+half1016:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1007:
+both1017:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -13740,43 +13888,43 @@ both1007:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1004
+	JLE         cols1014
 
-cols1005:
+cols1015:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1009
+	JGT  cols1019
 
-cols1008:
+cols1018:
 	CMPB       40(AX), $0x00
-	JNE        half1010
+	JNE        half1020
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1011
+	JMP        both1021
 
-half1010:
+half1020:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1011:
+both1021:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1008
+	JLE         cols1018
 
-cols1009:
+cols1019:
 	CMPQ       CX, DX
-	JGE        row1012
+	JGE        row1022
 	CMPB       40(AX), $0x00
-	JNE        half1013
+	JNE        half1023
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1014
+	JMP        both1024
 
-half1013:
+half1023:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -13784,20 +13932,20 @@ half1013:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1015:
+copy1025:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1015
+	JNZ       copy1025
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1014:
+both1024:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1012:
+row1022:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -13812,9 +13960,9 @@ row1012:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1003:
+last1013:
 	CMPQ         R11, $0x01
-	JLE          last1016
+	JLE          last1026
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -13824,65 +13972,65 @@ last1003:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1018
+	JGT          cols1028
 
-cols1017:
+cols1027:
 	CMPB       40(AX), $0x00
-	JNE        half1019
+	JNE        half1029
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both1020
+	JMP        both1030
 
-half1019:
+half1029:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1020:
+both1030:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1017
+	JLE    cols1027
 
-cols1018:
+cols1028:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1022
+	JGT  cols1032
 
-cols1021:
+cols1031:
 	CMPB       40(AX), $0x00
-	JNE        half1023
+	JNE        half1033
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both1024
+	JMP        both1034
 
-half1023:
+half1033:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1024:
+both1034:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1021
+	JLE    cols1031
 
-cols1022:
+cols1032:
 	CMPQ       CX, DX
-	JGE        row1025
+	JGE        row1035
 	CMPB       40(AX), $0x00
-	JNE        half1026
+	JNE        half1036
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1027
+	JMP        both1037
 
-half1026:
+half1036:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13890,18 +14038,18 @@ half1026:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy1028:
+copy1038:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1028
+	JNZ       copy1038
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1027:
+both1037:
 	VADDPS Y6, Y4, Y4
 
-row1025:
+row1035:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13912,15 +14060,15 @@ row1025:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last1016:
-skip989:
+last1026:
+skip999:
 	MOVQ 72(AX), R11
 
-rows1029:
+rows1039:
 	CMPB         197(AX), $0x00
-	JEQ          skip1030
+	JEQ          skip1040
 	CMPQ         R11, $0x02
-	JLE          last1031
+	JLE          last1041
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -13932,65 +14080,65 @@ rows1029:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1033
+	JGT          cols1043
 
-cols1032:
+cols1042:
 	CMPB       40(AX), $0x00
-	JNE        half1034
+	JNE        half1044
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1035
+	JMP        both1045
 
-half1034:
+half1044:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1035:
+both1045:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1032
+	JLE    cols1042
 
-cols1033:
+cols1043:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1037
+	JGT  cols1047
 
-cols1036:
+cols1046:
 	CMPB       40(AX), $0x00
-	JNE        half1038
+	JNE        half1048
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both1039
+	JMP        both1049
 
-half1038:
+half1048:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1039:
+both1049:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1036
+	JLE    cols1046
 
-cols1037:
+cols1047:
 	CMPQ       CX, DX
-	JGE        row1040
+	JGE        row1050
 	CMPB       40(AX), $0x00
-	JNE        half1041
+	JNE        half1051
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1042
+	JMP        both1052
 
-half1041:
+half1051:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13998,18 +14146,18 @@ half1041:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1043:
+copy1053:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1043
+	JNZ       copy1053
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1042:
+both1052:
 	VADDPS Y6, Y4, Y4
 
-row1040:
+row1050:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14020,9 +14168,9 @@ row1040:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1031:
+last1041:
 	CMPQ         R11, $0x01
-	JLE          last1044
+	JLE          last1054
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -14033,24 +14181,24 @@ last1031:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1046
+	JGT          cols1056
 
-cols1045:
+cols1055:
 	CMPB       40(AX), $0x00
-	JNE        half1047
+	JNE        half1057
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1048
+	JMP        both1058
 
-half1047:
+half1057:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1048:
+both1058:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14058,43 +14206,43 @@ both1048:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1045
+	JLE         cols1055
 
-cols1046:
+cols1056:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1050
+	JGT  cols1060
 
-cols1049:
+cols1059:
 	CMPB       40(AX), $0x00
-	JNE        half1051
+	JNE        half1061
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1052
+	JMP        both1062
 
-half1051:
+half1061:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1052:
+both1062:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1049
+	JLE         cols1059
 
-cols1050:
+cols1060:
 	CMPQ       CX, DX
-	JGE        row1053
+	JGE        row1063
 	CMPB       40(AX), $0x00
-	JNE        half1054
+	JNE        half1064
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1055
+	JMP        both1065
 
-half1054:
+half1064:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -14102,20 +14250,20 @@ half1054:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1056:
+copy1066:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1056
+	JNZ       copy1066
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1055:
+both1065:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1053:
+row1063:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14130,17 +14278,17 @@ row1053:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1044:
-skip1030:
+last1054:
+skip1040:
 	CMPB  160(AX), $0x00
-	JEQ   skip1057
+	JEQ   skip1067
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1058
+	JZ    id1068
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1058:
+id1068:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -14165,60 +14313,60 @@ id1058:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1057:
+skip1067:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1060
+	JGT  cols1070
 
-cols1059:
+cols1069:
 	CMPB       40(AX), $0x00
-	JNE        half1061
+	JNE        half1071
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both1062
+	JMP        both1072
 
-half1061:
+half1071:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both1062:
+both1072:
 	CMPB         196(AX), $0x00
-	JEQ          skip1063
+	JEQ          skip1073
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1064
+	JZ           skip1074
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1065
+	JNE          half1075
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1066
+	JMP          both1076
 
-half1065:
+half1075:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1066:
+both1076:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1064:
-skip1063:
+skip1074:
+skip1073:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1067
+	JZ           skip1077
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -14226,58 +14374,58 @@ skip1063:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1067:
+skip1077:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1068
+	JZ      skip1078
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1068:
+skip1078:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1070
+	JZ          skip1080
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1071
+	JZ          skip1081
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1069
+	JMP         normal1079
 
-skip1071:
+skip1081:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1070:
+skip1080:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1072
+	JZ      skip1082
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1072:
-normal1069:
+skip1082:
+normal1079:
 	CMPB         198(AX), $0x00
-	JEQ          none1073
+	JEQ          none1083
 	CMPB         198(AX), $0x01
-	JNE          act1074
+	JNE          act1084
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1074:
+act1084:
 	CMPB         198(AX), $0x03
-	JNE          act1075
+	JNE          act1085
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -14287,11 +14435,11 @@ act1074:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1075:
+act1085:
 	CMPB         198(AX), $0x02
-	JNE          act1076
+	JNE          act1086
 	CMPB         16(AX), $0x00
-	JNE          half1077
+	JNE          half1087
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14340,9 +14488,9 @@ act1075:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1078
+	JMP          both1088
 
-half1077:
+half1087:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14383,11 +14531,11 @@ half1077:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1078:
-act1076:
-none1073:
+both1088:
+act1086:
+none1083:
 	CMPB         160(AX), $0x00
-	JEQ          skip1079
+	JEQ          skip1089
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -14411,14 +14559,14 @@ none1073:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1079:
+skip1089:
 	CMPB    16(AX), $0x00
-	JNE     half1080
+	JNE     half1090
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1081
+	JMP     both1091
 
-half1080:
+half1090:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -14448,115 +14596,115 @@ half1080:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1081:
+both1091:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1059
+	JLE  cols1069
 
-cols1060:
+cols1070:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1083
+	JGT  cols1093
 
-cols1082:
+cols1092:
 	CMPB       40(AX), $0x00
-	JNE        half1084
+	JNE        half1094
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1085
+	JMP        both1095
 
-half1084:
+half1094:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1085:
+both1095:
 	CMPB         196(AX), $0x00
-	JEQ          skip1086
+	JEQ          skip1096
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1087
+	JZ           skip1097
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1088
+	JNE          half1098
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1089
+	JMP          both1099
 
-half1088:
+half1098:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1089:
+both1099:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1087:
-skip1086:
+skip1097:
+skip1096:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1090
+	JZ           skip1100
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1090:
+skip1100:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1091
+	JZ      skip1101
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1091:
+skip1101:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1093
+	JZ          skip1103
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1094
+	JZ          skip1104
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1092
+	JMP         normal1102
 
-skip1094:
+skip1104:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1093:
+skip1103:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1095
+	JZ      skip1105
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1095:
-normal1092:
+skip1105:
+normal1102:
 	CMPB         198(AX), $0x00
-	JEQ          none1096
+	JEQ          none1106
 	CMPB         198(AX), $0x01
-	JNE          act1097
+	JNE          act1107
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1097:
+act1107:
 	CMPB         198(AX), $0x03
-	JNE          act1098
+	JNE          act1108
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1098:
+act1108:
 	CMPB         198(AX), $0x02
-	JNE          act1099
+	JNE          act1109
 	CMPB         16(AX), $0x00
-	JNE          half1100
+	JNE          half1110
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14587,9 +14735,9 @@ act1098:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1101
+	JMP          both1111
 
-half1100:
+half1110:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14615,11 +14763,11 @@ half1100:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1101:
-act1099:
-none1096:
+both1111:
+act1109:
+none1106:
 	CMPB         160(AX), $0x00
-	JEQ          skip1102
+	JEQ          skip1112
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14639,13 +14787,13 @@ none1096:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1102:
+skip1112:
 	CMPB    16(AX), $0x00
-	JNE     half1103
+	JNE     half1113
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1104
+	JMP     both1114
 
-half1103:
+half1113:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14661,22 +14809,22 @@ half1103:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1104:
+both1114:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1082
+	JLE  cols1092
 
-cols1083:
+cols1093:
 	CMPQ       CX, DX
-	JGE        row1105
+	JGE        row1115
 	CMPB       40(AX), $0x00
-	JNE        half1106
+	JNE        half1116
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1107
+	JMP        both1117
 
-half1106:
+half1116:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -14684,30 +14832,30 @@ half1106:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1108:
+copy1118:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1108
+	JNZ       copy1118
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1107:
+both1117:
 	CMPB         196(AX), $0x00
-	JEQ          skip1109
+	JEQ          skip1119
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1110
+	JZ           skip1120
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1111
+	JNE          half1121
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1112
+	JMP          both1122
 
-half1111:
+half1121:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14715,80 +14863,80 @@ half1111:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1113:
+copy1123:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1113
+	JNZ       copy1123
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1112:
+both1122:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1110:
-skip1109:
+skip1120:
+skip1119:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1114
+	JZ           skip1124
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1114:
+skip1124:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1115
+	JZ         skip1125
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1115:
+skip1125:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1117
+	JZ          skip1127
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1118
+	JZ          skip1128
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1116
+	JMP         normal1126
 
-skip1118:
+skip1128:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1117:
+skip1127:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1119
+	JZ         skip1129
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1119:
-normal1116:
+skip1129:
+normal1126:
 	CMPB         198(AX), $0x00
-	JEQ          none1120
+	JEQ          none1130
 	CMPB         198(AX), $0x01
-	JNE          act1121
+	JNE          act1131
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1121:
+act1131:
 	CMPB         198(AX), $0x03
-	JNE          act1122
+	JNE          act1132
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1122:
+act1132:
 	CMPB         198(AX), $0x02
-	JNE          act1123
+	JNE          act1133
 	CMPB         16(AX), $0x00
-	JNE          half1124
+	JNE          half1134
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14819,9 +14967,9 @@ act1122:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1125
+	JMP          both1135
 
-half1124:
+half1134:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14847,11 +14995,11 @@ half1124:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1125:
-act1123:
-none1120:
+both1135:
+act1133:
+none1130:
 	CMPB         160(AX), $0x00
-	JEQ          skip1126
+	JEQ          skip1136
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14871,13 +15019,13 @@ none1120:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1126:
+skip1136:
 	CMPB       16(AX), $0x00
-	JNE        half1127
+	JNE        half1137
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1128
+	JMP        both1138
 
-half1127:
+half1137:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14896,20 +15044,20 @@ half1127:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy1129:
+copy1139:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy1129
+	JNZ  copy1139
 
-both1128:
-row1105:
+both1138:
+row1115:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows1029
+	JNZ  rows1039
 	VZEROUPPER
 	RET
 
@@ -14945,16 +15093,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1130:
+rows1140:
 	CMPB  128(AX), $0x00
-	JEQ   skip1131
+	JEQ   skip1141
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1132
+	JZ    id1142
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1132:
+id1142:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -14979,56 +15127,56 @@ id1132:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1131:
+skip1141:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1134
+	JGT  cols1144
 
-cols1133:
+cols1143:
 	CMPB       40(AX), $0x00
-	JNE        half1135
+	JNE        half1145
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1136
+	JMP        both1146
 
-half1135:
+half1145:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1136:
+both1146:
 	CMPB       152(AX), $0x00
-	JEQ        skip1137
+	JEQ        skip1147
 	CMPB       64(AX), $0x00
-	JNE        half1138
+	JNE        half1148
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1139
+	JMP        both1149
 
-half1138:
+half1148:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1139:
+both1149:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1140
+	JNE          act1150
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1140:
+act1150:
 	CMPB         152(AX), $0x03
-	JNE          act1141
+	JNE          act1151
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -15037,16 +15185,16 @@ act1140:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1141:
+act1151:
 	CMPB         152(AX), $0x02
-	JNE          act1142
+	JNE          act1152
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1143
+	JEQ          skip1153
 	VBROADCASTSS 124(AX), Y8
 
-skip1143:
+skip1153:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -15054,18 +15202,18 @@ skip1143:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1142:
-skip1137:
+act1152:
+skip1147:
 	CMPB         128(AX), $0x00
-	JEQ          skip1144
+	JEQ          skip1154
 	CMPB         152(AX), $0x01
-	JNE          draws1145
+	JNE          draws1155
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1146
+	JMP          drawn1156
 
-draws1145:
+draws1155:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -15089,15 +15237,15 @@ draws1145:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1146:
-skip1144:
+drawn1156:
+skip1154:
 	CMPB    16(AX), $0x00
-	JNE     half1147
+	JNE     half1157
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1148
+	JMP     both1158
 
-half1147:
+half1157:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15127,92 +15275,92 @@ half1147:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1148:
+both1158:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1149
+	JZ      skip1159
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1149:
+skip1159:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1133
+	JLE  cols1143
 
-cols1134:
+cols1144:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1151
+	JGT  cols1161
 
-cols1150:
+cols1160:
 	CMPB       40(AX), $0x00
-	JNE        half1152
+	JNE        half1162
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1153
+	JMP        both1163
 
-half1152:
+half1162:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1153:
+both1163:
 	CMPB       152(AX), $0x00
-	JEQ        skip1154
+	JEQ        skip1164
 	CMPB       64(AX), $0x00
-	JNE        half1155
+	JNE        half1165
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1156
+	JMP        both1166
 
-half1155:
+half1165:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1156:
+both1166:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1157
+	JNE          act1167
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1157:
+act1167:
 	CMPB         152(AX), $0x03
-	JNE          act1158
+	JNE          act1168
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1158:
+act1168:
 	CMPB         152(AX), $0x02
-	JNE          act1159
+	JNE          act1169
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1160
+	JEQ          skip1170
 	VBROADCASTSS 124(AX), Y6
 
-skip1160:
+skip1170:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1159:
-skip1154:
+act1169:
+skip1164:
 	CMPB         128(AX), $0x00
-	JEQ          skip1161
+	JEQ          skip1171
 	CMPB         152(AX), $0x01
-	JNE          draws1162
+	JNE          draws1172
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1163
+	JMP          drawn1173
 
-draws1162:
+draws1172:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15232,14 +15380,14 @@ draws1162:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1163:
-skip1161:
+drawn1173:
+skip1171:
 	CMPB    16(AX), $0x00
-	JNE     half1164
+	JNE     half1174
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1165
+	JMP     both1175
 
-half1164:
+half1174:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15255,29 +15403,29 @@ half1164:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1165:
+both1175:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1166
+	JZ      skip1176
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1166:
+skip1176:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1150
+	JLE  cols1160
 
-cols1151:
+cols1161:
 	CMPQ       CX, DX
-	JGE        row1167
+	JGE        row1177
 	CMPB       40(AX), $0x00
-	JNE        half1168
+	JNE        half1178
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1169
+	JMP        both1179
 
-half1168:
+half1178:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -15285,24 +15433,24 @@ half1168:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1170:
+copy1180:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1170
+	JNZ       copy1180
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1169:
+both1179:
 	CMPB       152(AX), $0x00
-	JEQ        skip1171
+	JEQ        skip1181
 	CMPB       64(AX), $0x00
-	JNE        half1172
+	JNE        half1182
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1173
+	JMP        both1183
 
-half1172:
+half1182:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -15310,54 +15458,54 @@ half1172:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1174:
+copy1184:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1174
+	JNZ       copy1184
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1173:
+both1183:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1175
+	JNE          act1185
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1175:
+act1185:
 	CMPB         152(AX), $0x03
-	JNE          act1176
+	JNE          act1186
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1176:
+act1186:
 	CMPB         152(AX), $0x02
-	JNE          act1177
+	JNE          act1187
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1178
+	JEQ          skip1188
 	VBROADCASTSS 124(AX), Y6
 
-skip1178:
+skip1188:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1177:
-skip1171:
+act1187:
+skip1181:
 	CMPB         128(AX), $0x00
-	JEQ          skip1179
+	JEQ          skip1189
 	CMPB         152(AX), $0x01
-	JNE          draws1180
+	JNE          draws1190
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1181
+	JMP          drawn1191
 
-draws1180:
+draws1190:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15377,14 +15525,14 @@ draws1180:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1181:
-skip1179:
+drawn1191:
+skip1189:
 	CMPB       16(AX), $0x00
-	JNE        half1182
+	JNE        half1192
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1183
+	JMP        both1193
 
-half1182:
+half1192:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15403,26 +15551,26 @@ half1182:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1184:
+copy1194:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1184
+	JNZ  copy1194
 
-both1183:
+both1193:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1185
+	JZ      skip1195
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1185:
-row1167:
+skip1195:
+row1177:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1130
+	JNZ  rows1140
 	VZEROUPPER
 	RET
 
@@ -15445,43 +15593,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1186:
+rows1196:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1188
+	JGT  cols1198
 
-cols1187:
+cols1197:
 	CMPB       40(AX), $0x00
-	JNE        half1189
+	JNE        half1199
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1190
+	JMP        both1200
 
-half1189:
+half1199:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1190:
+both1200:
 	CMPB       64(AX), $0x00
-	JNE        half1191
+	JNE        half1201
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1192
+	JMP        both1202
 
-half1191:
+half1201:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1192:
+both1202:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -15497,12 +15645,12 @@ both1192:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1193
+	JNE          half1203
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1194
+	JMP          both1204
 
-half1193:
+half1203:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -15532,42 +15680,42 @@ half1193:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1194:
+both1204:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1187
+	JLE  cols1197
 
-cols1188:
+cols1198:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1196
+	JGT  cols1206
 
-cols1195:
+cols1205:
 	CMPB       40(AX), $0x00
-	JNE        half1197
+	JNE        half1207
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1198
+	JMP        both1208
 
-half1197:
+half1207:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1198:
+both1208:
 	CMPB       64(AX), $0x00
-	JNE        half1199
+	JNE        half1209
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1200
+	JMP        both1210
 
-half1199:
+half1209:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1200:
+both1210:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -15576,11 +15724,11 @@ both1200:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1201
+	JNE          half1211
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1202
+	JMP          both1212
 
-half1201:
+half1211:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15596,22 +15744,22 @@ half1201:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1202:
+both1212:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1195
+	JLE  cols1205
 
-cols1196:
+cols1206:
 	CMPQ       CX, DX
-	JGE        row1203
+	JGE        row1213
 	CMPB       40(AX), $0x00
-	JNE        half1204
+	JNE        half1214
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1205
+	JMP        both1215
 
-half1204:
+half1214:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -15619,22 +15767,22 @@ half1204:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1206:
+copy1216:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1206
+	JNZ       copy1216
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1205:
+both1215:
 	CMPB       64(AX), $0x00
-	JNE        half1207
+	JNE        half1217
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1208
+	JMP        both1218
 
-half1207:
+half1217:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -15642,15 +15790,15 @@ half1207:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1209:
+copy1219:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1209
+	JNZ       copy1219
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1208:
+both1218:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -15659,11 +15807,11 @@ both1208:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1210
+	JNE          half1220
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1211
+	JMP          both1221
 
-half1210:
+half1220:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15682,19 +15830,19 @@ half1210:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1212:
+copy1222:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1212
+	JNZ  copy1222
 
-both1211:
-row1203:
+both1221:
+row1213:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1186
+	JNZ  rows1196
 	VZEROUPPER
 	RET
 
@@ -15718,9 +15866,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1214:
+group1224:
 	CMPQ         R9, $0x01
-	JLT          group1215
+	JLT          group1225
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -15734,39 +15882,39 @@ group1214:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1217
+	JGT          cols1227
 
-cols1216:
+cols1226:
 	CMPB       40(AX), $0x00
-	JNE        half1218
+	JNE        half1228
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1219
+	JMP        both1229
 
-half1218:
+half1228:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1219:
+both1229:
 	CMPB       64(AX), $0x00
-	JNE        half1220
+	JNE        half1230
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1221
+	JMP        both1231
 
-half1220:
+half1230:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1221:
+both1231:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15795,38 +15943,38 @@ both1221:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1216
+	JLE         cols1226
 
-cols1217:
+cols1227:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1223
+	JGT  cols1233
 
-cols1222:
+cols1232:
 	CMPB       40(AX), $0x00
-	JNE        half1224
+	JNE        half1234
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1225
+	JMP        both1235
 
-half1224:
+half1234:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1225:
+both1235:
 	CMPB       64(AX), $0x00
-	JNE        half1226
+	JNE        half1236
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1227
+	JMP        both1237
 
-half1226:
+half1236:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1227:
+both1237:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15844,18 +15992,18 @@ both1227:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1222
+	JLE         cols1232
 
-cols1223:
+cols1233:
 	CMPQ       CX, DX
-	JGE        row1228
+	JGE        row1238
 	CMPB       40(AX), $0x00
-	JNE        half1229
+	JNE        half1239
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1230
+	JMP        both1240
 
-half1229:
+half1239:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -15863,22 +16011,22 @@ half1229:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1231:
+copy1241:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1231
+	JNZ       copy1241
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1230:
+both1240:
 	CMPB       64(AX), $0x00
-	JNE        half1232
+	JNE        half1242
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1233
+	JMP        both1243
 
-half1232:
+half1242:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -15886,15 +16034,15 @@ half1232:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1234:
+copy1244:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1234
+	JNZ       copy1244
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1233:
+both1243:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15910,7 +16058,7 @@ both1233:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1228:
+row1238:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15936,36 +16084,36 @@ row1228:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1236
+	JGT          cols1246
 
-cols1235:
+cols1245:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1237
+	JNE     half1247
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both1238
+	JMP     both1248
 
-half1237:
+half1247:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1238:
+both1248:
 	CMPB    64(AX), $0x00
-	JNE     half1239
+	JNE     half1249
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both1240
+	JMP     both1250
 
-half1239:
+half1249:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1240:
+both1250:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -15975,12 +16123,12 @@ both1240:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1241
+	JNE         half1251
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both1242
+	JMP         both1252
 
-half1241:
+half1251:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -16010,49 +16158,49 @@ half1241:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both1242:
+both1252:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1235
+	JLE  cols1245
 
-cols1236:
+cols1246:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1244
+	JGT  cols1254
 
-cols1243:
+cols1253:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1245
+	JNE     half1255
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both1246
+	JMP     both1256
 
-half1245:
+half1255:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1246:
+both1256:
 	CMPB    64(AX), $0x00
-	JNE     half1247
+	JNE     half1257
 	VMOVUPS (DI)(CX*4), Y6
-	JMP     both1248
+	JMP     both1258
 
-half1247:
+half1257:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1248:
+both1258:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1249
+	JNE         half1259
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both1250
+	JMP         both1260
 
-half1249:
+half1259:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -16068,68 +16216,68 @@ half1249:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both1250:
+both1260:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1243
+	JLE  cols1253
 
-cols1244:
+cols1254:
 	CMPQ       CX, DX
-	JGE        row1251
+	JGE        row1261
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1252
+	JNE        half1262
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1253
+	JMP        both1263
 
-half1252:
+half1262:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1254:
+copy1264:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1254
+	JNZ       copy1264
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1253:
+both1263:
 	CMPB       64(AX), $0x00
-	JNE        half1255
+	JNE        half1265
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both1256
+	JMP        both1266
 
-half1255:
+half1265:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1257:
+copy1267:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1257
+	JNZ       copy1267
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1256:
+both1266:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1258
+	JNE         half1268
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both1259
+	JMP         both1269
 
-half1258:
+half1268:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16148,21 +16296,21 @@ half1258:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1260:
+copy1270:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1260
+	JNZ  copy1270
 
-both1259:
-row1251:
+both1269:
+row1261:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1214
+	JMP  group1224
 
-group1215:
+group1225:
 	VZEROUPPER
 	RET
 
@@ -16180,23 +16328,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1262:
+far1272:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1262
+	JLT  far1272
 
-turn1263:
+turn1273:
 	CMPQ  BX, 48(AX)
-	JCC   skip1264
+	JCC   skip1274
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1265
+	JZ    have1275
 	MOVL  (CX)(BX*4), SI
 
-have1265:
+have1275:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16204,25 +16352,25 @@ have1265:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1266
+	JZ    even1276
 	LEAQ  (CX)(SI*4), CX
 
-even1266:
+even1276:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1267
+	JGE   next1277
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1268
+	JZ    unlisted1278
 	MOVL  (R8)(CX*4), SI
 
-unlisted1268:
+unlisted1278:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1267:
+next1277:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -16230,17 +16378,17 @@ next1267:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1270
+	JGT          cols1280
 
-cols1269:
+cols1279:
 	CMPB       16(AX), $0x00
-	JNE        half1271
+	JNE        half1281
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1272
+	JMP        both1282
 
-half1271:
+half1281:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -16248,46 +16396,46 @@ half1271:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1272:
+both1282:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1269
+	JLE  cols1279
 
-cols1270:
+cols1280:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1274
+	JGT  cols1284
 
-cols1273:
+cols1283:
 	CMPB       16(AX), $0x00
-	JNE        half1275
+	JNE        half1285
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1276
+	JMP        both1286
 
-half1275:
+half1285:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1276:
+both1286:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1273
+	JLE    cols1283
 
-cols1274:
+cols1284:
 	CMPQ       CX, DX
-	JGE        row1277
+	JGE        row1287
 	CMPB       16(AX), $0x00
-	JNE        half1278
+	JNE        half1288
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1279
+	JMP        both1289
 
-half1278:
+half1288:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16295,19 +16443,19 @@ half1278:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1280:
+copy1290:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1280
+	JNZ       copy1290
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1279:
+both1289:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1277:
+row1287:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -16318,17 +16466,17 @@ row1277:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1264:
+skip1274:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1281
+	JCC   skip1291
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1282
+	JZ    have1292
 	MOVL  (CX)(BX*4), SI
 
-have1282:
+have1292:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16336,10 +16484,10 @@ have1282:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1283
+	JZ    even1293
 	LEAQ  (R10)(CX*4), R10
 
-even1283:
+even1293:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -16347,26 +16495,26 @@ even1283:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1285
+	JGT          cols1295
 
-cols1284:
+cols1294:
 	CMPB    16(AX), $0x00
-	JNE     half1286
+	JNE     half1296
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1287
+	JMP     both1297
 
-half1286:
+half1296:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1287:
+both1297:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1288
+	JNE          half1298
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16411,9 +16559,9 @@ both1287:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1289
+	JMP          both1299
 
-half1288:
+half1298:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16450,31 +16598,31 @@ half1288:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1289:
+both1299:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1284
+	JLE  cols1294
 
-cols1285:
+cols1295:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1291
+	JGT  cols1301
 
-cols1290:
+cols1300:
 	CMPB    16(AX), $0x00
-	JNE     half1292
+	JNE     half1302
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1293
+	JMP     both1303
 
-half1292:
+half1302:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1293:
+both1303:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1294
+	JNE          half1304
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16502,9 +16650,9 @@ both1293:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1295
+	JMP          both1305
 
-half1294:
+half1304:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16527,39 +16675,39 @@ half1294:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1295:
+both1305:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1290
+	JLE  cols1300
 
-cols1291:
+cols1301:
 	CMPQ       CX, DX
-	JGE        row1296
+	JGE        row1306
 	CMPB       16(AX), $0x00
-	JNE        half1297
+	JNE        half1307
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1298
+	JMP        both1308
 
-half1297:
+half1307:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1299:
+copy1309:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1299
+	JNZ       copy1309
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1298:
+both1308:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1300
+	JNE          half1310
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16588,9 +16736,9 @@ both1298:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1301
+	JMP          both1311
 
-half1300:
+half1310:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16614,8 +16762,8 @@ half1300:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1301:
-row1296:
+both1311:
+row1306:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -16628,28 +16776,28 @@ row1296:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1303
+	JZ           skip1313
 	MOVL         (CX)(SI*4), R8
 
-skip1303:
+skip1313:
 	TESTQ  R8, R8
-	JS     unlabelled1302
+	JS     unlabelled1312
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1302:
-skip1281:
+unlabelled1312:
+skip1291:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1304
+	JCC   skip1314
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1305
+	JZ    have1315
 	MOVL  (CX)(BX*4), SI
 
-have1305:
+have1315:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16657,17 +16805,17 @@ have1305:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1306
+	JZ    even1316
 	LEAQ  (R10)(CX*4), R10
 
-even1306:
+even1316:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1307
+	JZ    skip1317
 	MOVL  (CX)(SI*4), R8
 
-skip1307:
+skip1317:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -16675,92 +16823,92 @@ skip1307:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1308
+	JS     unlabelled1318
 	CMPB   16(AX), $0x00
-	JNE    half1309
+	JNE    half1319
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1310
+	JMP    both1320
 
-half1309:
+half1319:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1310:
+both1320:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1308
+	JNE          unlabelled1318
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1312:
+next1322:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1314
+	JGT     last1324
 	CMPB    16(AX), $0x00
-	JNE     half1315
+	JNE     half1325
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1316
+	JMP     both1326
 
-half1315:
+half1325:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1316:
+both1326:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1311
+	JNZ       found1321
 	ADDQ      $0x08, CX
-	JMP       next1312
+	JMP       next1322
 
-last1314:
+last1324:
 	CMPQ       CX, DX
-	JGE        end1313
+	JGE        end1323
 	CMPB       16(AX), $0x00
-	JNE        half1317
+	JNE        half1327
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1318
+	JMP        both1328
 
-half1317:
+half1327:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1319:
+copy1329:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1319
+	JNZ       copy1329
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1318:
+both1328:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1311
+	JNZ       found1321
 	MOVQ      DX, CX
-	JMP       end1313
+	JMP       end1323
 
-found1311:
+found1321:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1313:
+end1323:
 	CMPQ CX, R8
-	JNE  unlabelled1308
+	JNE  unlabelled1318
 	INCQ 112(AX)
 
-unlabelled1308:
+unlabelled1318:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1320
+	JZ           skip1330
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -16769,18 +16917,18 @@ unlabelled1308:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1322
+	JGT          cols1332
 
-cols1321:
+cols1331:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1323
+	JNE     half1333
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1324
+	JMP     both1334
 
-half1323:
+half1333:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16810,25 +16958,25 @@ half1323:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1324:
+both1334:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1321
+	JLE  cols1331
 
-cols1322:
+cols1332:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1326
+	JGT  cols1336
 
-cols1325:
+cols1335:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1327
+	JNE     half1337
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1328
+	JMP     both1338
 
-half1327:
+half1337:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16844,22 +16992,22 @@ half1327:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1328:
+both1338:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1325
+	JLE  cols1335
 
-cols1326:
+cols1336:
 	CMPQ       CX, DX
-	JGE        row1329
+	JGE        row1339
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1330
+	JNE        half1340
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1331
+	JMP        both1341
 
-half1330:
+half1340:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16878,20 +17026,20 @@ half1330:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1332:
+copy1342:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1332
+	JNZ  copy1342
 
-both1331:
-row1329:
-skip1320:
-skip1304:
+both1341:
+row1339:
+skip1330:
+skip1314:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1263
+	JLT  turn1273
 	VZEROUPPER
 	RET
 
@@ -16913,37 +17061,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1333:
+rows1343:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1335
+	JGT  cols1345
 
-cols1334:
+cols1344:
 	CMPB       16(AX), $0x00
-	JNE        half1336
+	JNE        half1346
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1337
+	JMP        both1347
 
-half1336:
+half1346:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1337:
+both1347:
 	CMPB       40(AX), $0x00
-	JNE        half1338
+	JNE        half1348
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1339
+	JMP        both1349
 
-half1338:
+half1348:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1339:
+both1349:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -16951,7 +17099,7 @@ both1339:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1340
+	JNE          half1350
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16982,7 +17130,7 @@ both1339:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1342
+	JZ           skip1352
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -16991,11 +17139,11 @@ both1339:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1343
+	JNE          half1353
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1344
+	JMP          both1354
 
-half1343:
+half1353:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17011,11 +17159,11 @@ half1343:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1344:
-skip1342:
-	JMP both1341
+both1354:
+skip1352:
+	JMP both1351
 
-half1340:
+half1350:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17040,7 +17188,7 @@ half1340:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1345
+	JZ           skip1355
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17049,11 +17197,11 @@ half1340:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1346
+	JNE          half1356
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1347
+	JMP          both1357
 
-half1346:
+half1356:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17069,11 +17217,11 @@ half1346:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1347:
-skip1345:
-both1341:
+both1357:
+skip1355:
+both1351:
 	DECQ         R8
-	JNZ          more1348
+	JNZ          more1358
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17108,22 +17256,22 @@ both1341:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1348:
+more1358:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1334
+	JLE  cols1344
 
-cols1335:
+cols1345:
 	CMPQ       CX, DX
-	JGE        row1349
+	JGE        row1359
 	CMPB       16(AX), $0x00
-	JNE        half1350
+	JNE        half1360
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1351
+	JMP        both1361
 
-half1350:
+half1360:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17131,22 +17279,22 @@ half1350:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1352:
+copy1362:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1352
+	JNZ       copy1362
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1351:
+both1361:
 	CMPB       40(AX), $0x00
-	JNE        half1353
+	JNE        half1363
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1354
+	JMP        both1364
 
-half1353:
+half1363:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17154,15 +17302,15 @@ half1353:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1355:
+copy1365:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1355
+	JNZ       copy1365
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1354:
+both1364:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17170,7 +17318,7 @@ both1354:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1356
+	JNE          half1366
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17202,7 +17350,7 @@ both1354:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1358
+	JZ           skip1368
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17211,11 +17359,11 @@ both1354:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1359
+	JNE          half1369
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1360
+	JMP          both1370
 
-half1359:
+half1369:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17234,17 +17382,17 @@ half1359:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1361:
+copy1371:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1361
+	JNZ  copy1371
 
-both1360:
-skip1358:
-	JMP both1357
+both1370:
+skip1368:
+	JMP both1367
 
-half1356:
+half1366:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17270,7 +17418,7 @@ half1356:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1362
+	JZ           skip1372
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17279,11 +17427,11 @@ half1356:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1363
+	JNE          half1373
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1364
+	JMP          both1374
 
-half1363:
+half1373:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17302,17 +17450,17 @@ half1363:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1365:
+copy1375:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1365
+	JNZ  copy1375
 
-both1364:
-skip1362:
-both1357:
+both1374:
+skip1372:
+both1367:
 	DECQ         R8
-	JNZ          more1366
+	JNZ          more1376
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17347,13 +17495,13 @@ both1357:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1366:
-row1349:
+more1376:
+row1359:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1333
+	JNZ          rows1343
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17407,24 +17555,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1367:
+rows1377:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1369
+	JGT  cols1379
 
-cols1368:
+cols1378:
 	CMPB       16(AX), $0x00
-	JNE        half1370
+	JNE        half1380
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1371
+	JMP        both1381
 
-half1370:
+half1380:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17439,18 +17587,18 @@ half1370:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1371:
+both1381:
 	CMPB       40(AX), $0x00
-	JNE        half1372
+	JNE        half1382
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1373
+	JMP        both1383
 
-half1372:
+half1382:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -17465,7 +17613,7 @@ half1372:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1373:
+both1383:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -17473,22 +17621,22 @@ both1373:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1368
+	JLE         cols1378
 
-cols1369:
+cols1379:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1375
+	JGT  cols1385
 
-cols1374:
+cols1384:
 	CMPB       16(AX), $0x00
-	JNE        half1376
+	JNE        half1386
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1377
+	JMP        both1387
 
-half1376:
+half1386:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17497,15 +17645,15 @@ half1376:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1377:
+both1387:
 	CMPB       40(AX), $0x00
-	JNE        half1378
+	JNE        half1388
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1379
+	JMP        both1389
 
-half1378:
+half1388:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -17514,88 +17662,88 @@ half1378:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1379:
+both1389:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1374
+	JLE         cols1384
 
-cols1375:
+cols1385:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1381
+	JGT  cols1391
 
-cols1380:
+cols1390:
 	CMPB       16(AX), $0x00
-	JNE        half1382
+	JNE        half1392
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1383
+	JMP        both1393
 
-half1382:
+half1392:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1383:
+both1393:
 	CMPB       40(AX), $0x00
-	JNE        half1384
+	JNE        half1394
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1385
+	JMP        both1395
 
-half1384:
+half1394:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1385:
+both1395:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1380
+	JLE         cols1390
 
-cols1381:
+cols1391:
 	CMPQ        CX, DX
-	JGE         row1386
+	JGE         row1396
 	CMPB        16(AX), $0x00
-	JNE         half1387
+	JNE         half1397
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1388
+	JMP         both1398
 
-half1387:
+half1397:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1388:
+both1398:
 	CMPB        40(AX), $0x00
-	JNE         half1389
+	JNE         half1399
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1390
+	JMP         both1400
 
-half1389:
+half1399:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1390:
+both1400:
 	VFMADD231PD Z4, Z5, Z0
 
-row1386:
+row1396:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1367
+	JNZ           rows1377
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -17633,15 +17781,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1391:
+rows1401:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1393
+	JGT  cols1403
 
-cols1392:
+cols1402:
 	CMPB       16(AX), $0x00
-	JNE        half1394
+	JNE        half1404
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -17650,9 +17798,9 @@ cols1392:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1395
+	JMP        both1405
 
-half1394:
+half1404:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -17660,7 +17808,7 @@ half1394:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1395:
+both1405:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -17668,80 +17816,80 @@ both1395:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1392
+	JLE         cols1402
 
-cols1393:
+cols1403:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1397
+	JGT  cols1407
 
-cols1396:
+cols1406:
 	CMPB       16(AX), $0x00
-	JNE        half1398
+	JNE        half1408
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1399
+	JMP        both1409
 
-half1398:
+half1408:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1399:
+both1409:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1396
+	JLE         cols1406
 
-cols1397:
+cols1407:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1401
+	JGT  cols1411
 
-cols1400:
+cols1410:
 	CMPB       16(AX), $0x00
-	JNE        half1402
+	JNE        half1412
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1403
+	JMP        both1413
 
-half1402:
+half1412:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1403:
+both1413:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1400
+	JLE         cols1410
 
-cols1401:
+cols1411:
 	CMPQ       CX, DX
-	JGE        row1404
+	JGE        row1414
 	CMPB       16(AX), $0x00
-	JNE        half1405
+	JNE        half1415
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1406
+	JMP        both1416
 
-half1405:
+half1415:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1406:
+both1416:
 	VFMADD231PS Z7, Z2, Z3
 
-row1404:
+row1414:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1391
+	JNZ           rows1401
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -17773,14 +17921,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1407
+	JEQ   wide1417
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1408
+	JZ    skip1418
 	CMPB  40(AX), $0x00
-	JEQ   wide1407
+	JEQ   wide1417
 
-skip1408:
+skip1418:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -17792,22 +17940,22 @@ skip1408:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1409:
+group1419:
 	CMPQ DI, $0x10
-	JLT  group1410
+	JLT  group1420
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1412
+	JGT  cols1422
 
-cols1411:
+cols1421:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1413
+	JZ           plain1423
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -17836,7 +17984,7 @@ cols1411:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1415:
+pair1425:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
@@ -17872,10 +18020,10 @@ pair1415:
 	ADDQ        $0x80, R10
 	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1415
-	JMP         summed1414
+	JNZ         pair1425
+	JMP         summed1424
 
-plain1413:
+plain1423:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -17884,7 +18032,7 @@ plain1413:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1416:
+pair1426:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
@@ -17903,9 +18051,9 @@ pair1416:
 	VFMADD231PS Z8, Z8, Z5
 	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1416
+	JNZ         pair1426
 
-summed1414:
+summed1424:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -17941,19 +18089,19 @@ summed1414:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1411
+	JLE           cols1421
 
-cols1412:
+cols1422:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1418
+	JGT  cols1428
 
-cols1417:
+cols1427:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1419
+	JZ           plain1429
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -17975,7 +18123,7 @@ cols1417:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1421:
+pair1431:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18001,10 +18149,10 @@ pair1421:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1421
-	JMP         summed1420
+	JNZ         pair1431
+	JMP         summed1430
 
-plain1419:
+plain1429:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18013,7 +18161,7 @@ plain1419:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1422:
+pair1432:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18027,9 +18175,9 @@ pair1422:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1422
+	JNZ         pair1432
 
-summed1420:
+summed1430:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18049,16 +18197,16 @@ summed1420:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1417
+	JLE           cols1427
 
-cols1418:
+cols1428:
 	CMPQ         CX, R8
-	JGE          row1423
+	JGE          row1433
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1424
+	JZ           plain1434
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18080,7 +18228,7 @@ cols1418:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1426:
+pair1436:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18106,10 +18254,10 @@ pair1426:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1426
-	JMP         summed1425
+	JNZ         pair1436
+	JMP         summed1435
 
-plain1424:
+plain1434:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18118,7 +18266,7 @@ plain1424:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1427:
+pair1437:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18132,9 +18280,9 @@ pair1427:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1427
+	JNZ         pair1437
 
-summed1425:
+summed1435:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18152,7 +18300,7 @@ summed1425:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1423:
+row1433:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18186,32 +18334,32 @@ row1423:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1409
+	JMP  group1419
 
-group1410:
-wide1407:
-group1428:
+group1420:
+wide1417:
+group1438:
 	CMPQ DI, $0x04
-	JLT  group1429
+	JLT  group1439
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1431
+	JGT  cols1441
 
-cols1430:
+cols1440:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1432
+	JZ         plain1442
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1434
+	JNE        half1444
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18225,9 +18373,9 @@ cols1430:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1435
+	JMP        both1445
 
-half1434:
+half1444:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18249,10 +18397,10 @@ half1434:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1435:
+both1445:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1436
+	JNE        half1446
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18266,9 +18414,9 @@ both1435:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1437
+	JMP        both1447
 
-half1436:
+half1446:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18290,7 +18438,7 @@ half1436:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1437:
+both1447:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18307,12 +18455,12 @@ both1437:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1433
+	JMP         summed1443
 
-plain1432:
+plain1442:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1438
+	JNE        half1448
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18326,9 +18474,9 @@ plain1432:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1439
+	JMP        both1449
 
-half1438:
+half1448:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18350,7 +18498,7 @@ half1438:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1439:
+both1449:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18360,7 +18508,7 @@ both1439:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1433:
+summed1443:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18368,24 +18516,24 @@ summed1433:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1430
+	JLE     cols1440
 
-cols1431:
+cols1441:
 	CMPQ        CX, DX
-	JGE         row1440
+	JGE         row1450
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1441
+	JZ          plain1451
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1443
+	JNE         half1453
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18399,9 +18547,9 @@ cols1431:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1444
+	JMP         both1454
 
-half1443:
+half1453:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18423,10 +18571,10 @@ half1443:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1444:
+both1454:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1445
+	JNE         half1455
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18440,9 +18588,9 @@ both1444:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1446
+	JMP         both1456
 
-half1445:
+half1455:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18464,7 +18612,7 @@ half1445:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1446:
+both1456:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18481,12 +18629,12 @@ both1446:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1442
+	JMP         summed1452
 
-plain1441:
+plain1451:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1447
+	JNE         half1457
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18500,9 +18648,9 @@ plain1441:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1448
+	JMP         both1458
 
-half1447:
+half1457:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18524,7 +18672,7 @@ half1447:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1448:
+both1458:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18534,13 +18682,13 @@ both1448:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1442:
+summed1452:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1440:
+row1450:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18550,81 +18698,81 @@ row1440:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1428
+	JMP  group1438
 
-group1429:
-group1449:
+group1439:
+group1459:
 	CMPQ DI, $0x01
-	JLT  group1450
+	JLT  group1460
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1452
+	JGT  cols1462
 
-cols1451:
+cols1461:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1453
+	JZ         plain1463
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1455
+	JNE        half1465
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1456
+	JMP        both1466
 
-half1455:
+half1465:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1456:
+both1466:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1457
+	JNE        half1467
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1458
+	JMP        both1468
 
-half1457:
+half1467:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1458:
+both1468:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1454
+	JMP         summed1464
 
-plain1453:
+plain1463:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1459
+	JNE        half1469
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1460
+	JMP        both1470
 
-half1459:
+half1469:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1460:
+both1470:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1454:
+summed1464:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18632,93 +18780,93 @@ summed1454:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1451
+	JLE     cols1461
 
-cols1452:
+cols1462:
 	CMPQ        CX, DX
-	JGE         row1461
+	JGE         row1471
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1462
+	JZ          plain1472
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1464
+	JNE         half1474
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1465
+	JMP         both1475
 
-half1464:
+half1474:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1465:
+both1475:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1466
+	JNE         half1476
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1467
+	JMP         both1477
 
-half1466:
+half1476:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1467:
+both1477:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1463
+	JMP         summed1473
 
-plain1462:
+plain1472:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1468
+	JNE         half1478
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1469
+	JMP         both1479
 
-half1468:
+half1478:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1469:
+both1479:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1463:
+summed1473:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1461:
+row1471:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1449
+	JMP  group1459
 
-group1450:
+group1460:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $7144-8
+TEXT ·argmaxAVX512(SB), $16352-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -18731,34 +18879,32 @@ TEXT ·argmaxAVX512(SB), $7144-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half1472
+	JNE       half1482
 	CMPQ      DX, $0x18
-	JMP       both1473
+	JMP       both1483
 
-half1472:
+half1482:
 	CMPQ DX, $0x28
 
-both1473:
-	JGT          longer1471
+both1483:
+	JGT          longer1481
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         40(SP), BX
+	LEAQ         32(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1474:
+far1484:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1474
-	MOVQ DI, 32(SP)
+	JLT  far1484
+	MOVQ DI, 24(SP)
 
-sixteen1475:
-	MOVQ         16(SP), SI
-	MOVQ         SI, 24(SP)
+sixteen1485:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -18774,12 +18920,12 @@ sixteen1475:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half1479
+	JNE          half1490
 	ADDQ         R9, R9
-	JMP          both1480
+	JMP          both1491
 
-half1479:
-both1480:
+half1490:
+both1491:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -18792,74 +18938,89 @@ both1480:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1476
-	LEAQ          (CX), SI
-	VPBROADCASTD  SI, Z2
+	JLE           have1487
+	MOVQ          (AX), SI
+	MOVQ          8(AX), DI
+	LEAQ          (CX), R9
+	VPBROADCASTD  R9, Z2
 	VPADDD        elementNumbers<>+0(SB), Z2, Z2
 	VPBROADCASTD  24(AX), Z3
 	VPADDD.BCST   elementffffffff<>+0(SB), Z3, Z3
 	VPMINUD       Z3, Z2, Z2
-	VPBROADCASTQ  8(AX), Z3
-	VPBROADCASTQ  (AX), Z4
+	VPBROADCASTQ  DI, Z3
+	VPBROADCASTQ  SI, Z4
 	VEXTRACTI64X4 $0x00, Z2, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z3, Z5, Z5
 	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 7016(SP)
+	VMOVDQU64     Z5, 16224(SP)
 	VEXTRACTI64X4 $0x01, Z2, Y2
 	VPMOVZXDQ     Y2, Z2
 	VPMULUDQ      Z3, Z2, Z2
 	VPADDQ        Z4, Z2, Z2
-	VMOVDQU64     Z2, 7080(SP)
+	VMOVDQU64     Z2, 16288(SP)
 	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
+	MOVQ          DX, R9
+	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half1481
-	ADDQ          R8, R8
-	JMP           both1482
+	JNE           half1492
+	ADDQ          R9, R9
+	JMP           both1493
 
-half1481:
-both1482:
-	XORQ SI, SI
+half1492:
+both1493:
+	XORQ  SI, SI
+	MOVQ  R9, R10
+	MOVQ  16(SP), R11
+	LEAQ  -1(CX)(R11*1), R11
+	ADDQ  $0x0f, R10
+	ANDQ  $-16, R10
+	IMULQ 8(AX), R11
+	ADDQ  (AX), R11
+	ADDQ  R10, R11
+	CMPQ  R11, R8
+	JGT   exact1494
+	MOVQ  R10, R9
+
+exact1494:
 	CMPB 16(AX), $0x00
-	JNE  half1483
+	JNE  half1495
 
-piece1485:
-	CMPQ            R8, $0x10
-	JLT             short1486
-	MOVQ            7016(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z2
-	MOVQ            7024(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            7032(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            7040(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            7048(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
-	MOVQ            7056(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            7064(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            7072(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            7080(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
-	MOVQ            7088(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            7096(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            7104(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            7112(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
-	MOVQ            7120(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            7128(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            7136(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+piece1497:
+	CMPQ            R9, $0x10
+	JLT             short1498
+	MOVQ            16224(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z2
+	MOVQ            16232(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z3
+	MOVQ            16240(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z4
+	MOVQ            16248(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            16256(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
+	MOVQ            16264(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	MOVQ            16272(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	MOVQ            16280(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            16288(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
+	MOVQ            16296(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	MOVQ            16304(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	MOVQ            16312(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            16320(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
+	MOVQ            16328(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	MOVQ            16336(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	MOVQ            16344(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
 	VUNPCKLPS       Z3, Z2, Z6
 	VUNPCKHPS       Z3, Z2, Z3
 	VUNPCKLPS       Z5, Z4, Z2
@@ -18874,66 +19035,67 @@ piece1485:
 	VMOVUPS         Z3, 192(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
-	SUBQ            $0x10, R8
-	JMP             piece1485
+	SUBQ            $0x10, R9
+	JMP             piece1497
 
-short1486:
-	TESTQ        R8, R8
-	JZ           pieces1487
+short1498:
+	TESTQ        R9, R9
+	JZ           pieces1499
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         7016(SP), R8
+	MOVQ         16224(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VMOVDQU16.Z  (R8)(SI*1), K1, X3
 	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         7024(SP), R8
+	MOVQ         16232(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         7032(SP), R8
+	MOVQ         16240(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         7040(SP), R8
+	MOVQ         16248(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         7048(SP), R8
+	MOVQ         16256(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z2, Z2
-	MOVQ         7056(SP), R8
+	MOVQ         16264(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z3, Z3
-	MOVQ         7064(SP), R8
+	MOVQ         16272(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z4, Z4
-	MOVQ         7072(SP), R8
+	MOVQ         16280(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z5, Z5
-	MOVQ         7080(SP), R8
+	MOVQ         16288(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z2, Z2
-	MOVQ         7088(SP), R8
+	MOVQ         16296(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z3, Z3
-	MOVQ         7096(SP), R8
+	MOVQ         16304(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z4, Z4
-	MOVQ         7104(SP), R8
+	MOVQ         16312(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z5, Z5
-	MOVQ         7112(SP), R8
+	MOVQ         16320(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z2, Z2
-	MOVQ         7120(SP), R8
+	MOVQ         16328(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z3, Z3
-	MOVQ         7128(SP), R8
+	MOVQ         16336(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z4, Z4
-	MOVQ         7136(SP), R8
+	MOVQ         16344(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z5, Z5
 	VUNPCKLPS    Z3, Z2, Z6
@@ -18949,45 +19111,45 @@ short1486:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces1487:
-	JMP both1484
+pieces1499:
+	JMP both1496
 
-half1483:
-piece1488:
-	CMPQ            R8, $0x10
-	JLT             short1489
-	MOVQ            7016(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z2
-	MOVQ            7024(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z3
-	MOVQ            7032(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z4
-	MOVQ            7040(SP), R9
-	VBROADCASTF32X4 (R9)(SI*1), Z5
-	MOVQ            7048(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z2, Z2
-	MOVQ            7056(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z3, Z3
-	MOVQ            7064(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z4, Z4
-	MOVQ            7072(SP), R9
-	VINSERTF32X4    $0x01, (R9)(SI*1), Z5, Z5
-	MOVQ            7080(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z2, Z2
-	MOVQ            7088(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z3, Z3
-	MOVQ            7096(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z4, Z4
-	MOVQ            7104(SP), R9
-	VINSERTF32X4    $0x02, (R9)(SI*1), Z5, Z5
-	MOVQ            7112(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z2, Z2
-	MOVQ            7120(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z3, Z3
-	MOVQ            7128(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z4, Z4
-	MOVQ            7136(SP), R9
-	VINSERTF32X4    $0x03, (R9)(SI*1), Z5, Z5
+half1495:
+piece1500:
+	CMPQ            R9, $0x10
+	JLT             short1501
+	MOVQ            16224(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z2
+	MOVQ            16232(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z3
+	MOVQ            16240(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z4
+	MOVQ            16248(SP), R8
+	VBROADCASTF32X4 (R8)(SI*1), Z5
+	MOVQ            16256(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
+	MOVQ            16264(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	MOVQ            16272(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	MOVQ            16280(SP), R8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	MOVQ            16288(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
+	MOVQ            16296(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	MOVQ            16304(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	MOVQ            16312(SP), R8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	MOVQ            16320(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
+	MOVQ            16328(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	MOVQ            16336(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	MOVQ            16344(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
 	VUNPCKLPS       Z3, Z2, Z6
 	VUNPCKHPS       Z3, Z2, Z3
 	VUNPCKLPS       Z5, Z4, Z2
@@ -19014,66 +19176,67 @@ piece1488:
 	VMOVUPS         Z3, 448(DI)
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
-	SUBQ            $0x10, R8
-	JMP             piece1488
+	SUBQ            $0x10, R9
+	JMP             piece1500
 
-short1489:
-	TESTQ        R8, R8
-	JZ           pieces1490
+short1501:
+	TESTQ        R9, R9
+	JZ           pieces1502
+	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         7016(SP), R8
+	MOVQ         16224(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VMOVDQU16.Z  (R8)(SI*1), K1, X3
 	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         7024(SP), R8
+	MOVQ         16232(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         7032(SP), R8
+	MOVQ         16240(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         7040(SP), R8
+	MOVQ         16248(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         7048(SP), R8
+	MOVQ         16256(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z2, Z2
-	MOVQ         7056(SP), R8
+	MOVQ         16264(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z3, Z3
-	MOVQ         7064(SP), R8
+	MOVQ         16272(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z4, Z4
-	MOVQ         7072(SP), R8
+	MOVQ         16280(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x01, X6, Z5, Z5
-	MOVQ         7080(SP), R8
+	MOVQ         16288(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z2, Z2
-	MOVQ         7088(SP), R8
+	MOVQ         16296(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z3, Z3
-	MOVQ         7096(SP), R8
+	MOVQ         16304(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z4, Z4
-	MOVQ         7104(SP), R8
+	MOVQ         16312(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x02, X6, Z5, Z5
-	MOVQ         7112(SP), R8
+	MOVQ         16320(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z2, Z2
-	MOVQ         7120(SP), R8
+	MOVQ         16328(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z3, Z3
-	MOVQ         7128(SP), R8
+	MOVQ         16336(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z4, Z4
-	MOVQ         7136(SP), R8
+	MOVQ         16344(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x03, X6, Z5, Z5
 	VUNPCKLPS    Z3, Z2, Z6
@@ -19101,11 +19264,11 @@ short1489:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces1490:
-both1484:
-	JMP read1478
+pieces1502:
+both1496:
+	JMP read1489
 
-have1476:
+have1487:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -19114,16 +19277,16 @@ have1476:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half1491
+	JNE  half1503
 	ADDQ R13, R13
-	JMP  both1492
+	JMP  both1504
 
-half1491:
-both1492:
+half1503:
+both1504:
 	CMPB 16(AX), $0x00
-	JNE  half1493
+	JNE  half1505
 
-piece1495:
+piece1507:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19158,11 +19321,11 @@ piece1495:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1495
-	JMP             both1494
+	JG              piece1507
+	JMP             both1506
 
-half1493:
-piece1496:
+half1505:
+piece1508:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19209,10 +19372,10 @@ piece1496:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1496
+	JG              piece1508
 
-both1494:
-read1478:
+both1506:
+read1489:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -19231,36 +19394,34 @@ read1478:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1497:
+four1509:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1497
+	JLT          four1509
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
-	MOVQ         CX, SI
-	LEAQ         3584(BX), SI
 	MOVQ         24(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
-	ADDQ         32(SP), DI
+	ADDQ         24(SP), DI
 	ADDQ         $0x00, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         16(AX), $0x00
-	JNE          half1498
+	JNE          half1510
 	MOVQ         DX, R8
 	XORQ         DI, DI
 	SHLQ         $0x06, R8
 
-four1500:
+four1512:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	PREFETCHT0   128(SI)
@@ -19279,15 +19440,15 @@ four1500:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1500
-	JMP          both1499
+	JLT          four1512
+	JMP          both1511
 
-half1498:
+half1510:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1501:
+four1513:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -19304,9 +19465,9 @@ four1501:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1501
+	JLT          four1513
 
-both1499:
+both1511:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -19318,15 +19479,15 @@ both1499:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen1475
-	JMP          done1470
+	JLT          sixteen1485
+	JMP          done1480
 
-longer1471:
+longer1481:
 	MOVQ (AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 24(AX), DI
 
-rows1502:
+rows1514:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -19334,18 +19495,18 @@ rows1502:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1504
+	JGT          cols1516
 
-cols1503:
+cols1515:
 	CMPB       16(AX), $0x00
-	JNE        half1505
+	JNE        half1517
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1506
+	JMP        both1518
 
-half1505:
+half1517:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -19353,55 +19514,55 @@ half1505:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1506:
+both1518:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1503
+	JLE  cols1515
 
-cols1504:
+cols1516:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1508
+	JGT  cols1520
 
-cols1507:
+cols1519:
 	CMPB       16(AX), $0x00
-	JNE        half1509
+	JNE        half1521
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1510
+	JMP        both1522
 
-half1509:
+half1521:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1510:
+both1522:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1507
+	JLE    cols1519
 
-cols1508:
+cols1520:
 	CMPQ       CX, DX
-	JGE        row1511
+	JGE        row1523
 	CMPB       16(AX), $0x00
-	JNE        half1512
+	JNE        half1524
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1513
+	JMP        both1525
 
-half1512:
+half1524:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1513:
+both1525:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1511:
+row1523:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -19414,53 +19575,53 @@ row1511:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1515:
+next1527:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1517
+	JGT     last1529
 	CMPB    16(AX), $0x00
-	JNE     half1518
+	JNE     half1530
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1519
+	JMP     both1531
 
-half1518:
+half1530:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1519:
+both1531:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1514
+	JNZ    found1526
 	ADDQ   $0x10, CX
-	JMP    next1515
+	JMP    next1527
 
-last1517:
+last1529:
 	CMPQ      CX, DX
-	JGE       end1516
+	JGE       end1528
 	CMPB      16(AX), $0x00
-	JNE       half1520
+	JNE       half1532
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1521
+	JMP       both1533
 
-half1520:
+half1532:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1521:
+both1533:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1514
+	JNZ    found1526
 	MOVQ   DX, CX
-	JMP    end1516
+	JMP    end1528
 
-found1514:
+found1526:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1516:
+end1528:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -19468,9 +19629,9 @@ end1516:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1502
+	JNZ     rows1514
 
-done1470:
+done1480:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19496,9 +19657,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1523
+	JGT       cols1535
 
-cols1522:
+cols1534:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -19528,11 +19689,11 @@ cols1522:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1522
+	JLE          cols1534
 
-cols1523:
+cols1535:
 	CMPQ         CX, DX
-	JGE          row1524
+	JGE          row1536
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -19560,7 +19721,7 @@ cols1523:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1524:
+row1536:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19584,77 +19745,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1526
+	JGT       cols1538
 
-cols1525:
+cols1537:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1527
+	JZ           skip1539
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1528
+	JNE          first1540
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1528:
+first1540:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1529
+	JEQ         plain1541
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1530
+	JMP         moved1542
 
-plain1529:
+plain1541:
 	VMOVAPS Z3, Z1
 
-moved1530:
-skip1527:
+moved1542:
+skip1539:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1525
+	JLE          cols1537
 
-cols1526:
+cols1538:
 	CMPQ         CX, DX
-	JGE          row1531
+	JGE          row1543
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1532
+	JZ           skip1544
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1533
+	JNE          first1545
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1533:
+first1545:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1534
+	JEQ         plain1546
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1535
+	JMP         moved1547
 
-plain1534:
+plain1546:
 	VMOVAPS Z3, Z1
 
-moved1535:
-skip1532:
+moved1547:
+skip1544:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1531:
+row1543:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19677,23 +19838,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1536:
+rows1548:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1538
+	JGT  cols1550
 
-cols1537:
+cols1549:
 	CMPB       16(AX), $0x00
-	JNE        half1539
+	JNE        half1551
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1540
+	JMP        both1552
 
-half1539:
+half1551:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19708,17 +19869,17 @@ half1539:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1540:
+both1552:
 	CMPB       40(AX), $0x00
-	JNE        half1541
+	JNE        half1553
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1542
+	JMP        both1554
 
-half1541:
+half1553:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -19733,7 +19894,7 @@ half1541:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1542:
+both1554:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -19741,22 +19902,22 @@ both1542:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1537
+	JLE         cols1549
 
-cols1538:
+cols1550:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1544
+	JGT  cols1556
 
-cols1543:
+cols1555:
 	CMPB       16(AX), $0x00
-	JNE        half1545
+	JNE        half1557
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1546
+	JMP        both1558
 
-half1545:
+half1557:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19765,15 +19926,15 @@ half1545:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1546:
+both1558:
 	CMPB       40(AX), $0x00
-	JNE        half1547
+	JNE        half1559
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1548
+	JMP        both1560
 
-half1547:
+half1559:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -19782,63 +19943,63 @@ half1547:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1548:
+both1560:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1543
+	JLE         cols1555
 
-cols1544:
+cols1556:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1550
+	JGT  cols1562
 
-cols1549:
+cols1561:
 	CMPB       16(AX), $0x00
-	JNE        half1551
+	JNE        half1563
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1552
+	JMP        both1564
 
-half1551:
+half1563:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1552:
+both1564:
 	CMPB       40(AX), $0x00
-	JNE        half1553
+	JNE        half1565
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1554
+	JMP        both1566
 
-half1553:
+half1565:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1554:
+both1566:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1549
+	JLE         cols1561
 
-cols1550:
+cols1562:
 	CMPQ       CX, DX
-	JGE        row1555
+	JGE        row1567
 	CMPB       16(AX), $0x00
-	JNE        half1556
+	JNE        half1568
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1557
+	JMP        both1569
 
-half1556:
+half1568:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -19846,24 +20007,24 @@ half1556:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1558:
+copy1570:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1558
+	JNZ       copy1570
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1557:
+both1569:
 	CMPB       40(AX), $0x00
-	JNE        half1559
+	JNE        half1571
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1560
+	JMP        both1572
 
-half1559:
+half1571:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -19871,23 +20032,23 @@ half1559:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1561:
+copy1573:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1561
+	JNZ       copy1573
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1560:
+both1572:
 	VFMADD231PD Y5, Y6, Y1
 
-row1555:
+row1567:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1536
+	JNZ          rows1548
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -19918,69 +20079,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1562:
+rows1574:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1564
+	JGT  cols1576
 
-cols1563:
+cols1575:
 	CMPB       16(AX), $0x00
-	JNE        half1565
+	JNE        half1577
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1566
+	JMP        both1578
 
-half1565:
+half1577:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1566:
+both1578:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1563
+	JLE         cols1575
 
-cols1564:
+cols1576:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1568
+	JGT  cols1580
 
-cols1567:
+cols1579:
 	CMPB       16(AX), $0x00
-	JNE        half1569
+	JNE        half1581
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1570
+	JMP        both1582
 
-half1569:
+half1581:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1570:
+both1582:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1567
+	JLE         cols1579
 
-cols1568:
+cols1580:
 	CMPQ       CX, DX
-	JGE        row1571
+	JGE        row1583
 	CMPB       16(AX), $0x00
-	JNE        half1572
+	JNE        half1584
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1573
+	JMP        both1585
 
-half1572:
+half1584:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -19988,21 +20149,21 @@ half1572:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1574:
+copy1586:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1574
+	JNZ       copy1586
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1573:
+both1585:
 	VFMADD231PS Y6, Y1, Y2
 
-row1571:
+row1583:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1562
+	JNZ          rows1574
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -20031,28 +20192,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1575:
+group1587:
 	CMPQ DI, $0x04
-	JLT  group1576
+	JLT  group1588
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1578
+	JGT  cols1590
 
-cols1577:
+cols1589:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1579
+	JZ         plain1591
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1581
+	JNE        half1593
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20065,9 +20226,9 @@ cols1577:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1582
+	JMP        both1594
 
-half1581:
+half1593:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20089,10 +20250,10 @@ half1581:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1582:
+both1594:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1583
+	JNE        half1595
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20105,9 +20266,9 @@ both1582:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1584
+	JMP        both1596
 
-half1583:
+half1595:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20129,7 +20290,7 @@ half1583:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1584:
+both1596:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20146,12 +20307,12 @@ both1584:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1580
+	JMP         summed1592
 
-plain1579:
+plain1591:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1585
+	JNE        half1597
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20164,9 +20325,9 @@ plain1579:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1586
+	JMP        both1598
 
-half1585:
+half1597:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20188,7 +20349,7 @@ half1585:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1586:
+both1598:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20198,7 +20359,7 @@ both1586:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1580:
+summed1592:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20206,24 +20367,24 @@ summed1580:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1577
+	JLE     cols1589
 
-cols1578:
+cols1590:
 	CMPQ       CX, DX
-	JGE        row1587
+	JGE        row1599
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1588
+	JZ         plain1600
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1590
+	JNE        half1602
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20240,9 +20401,9 @@ cols1578:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1591
+	JMP        both1603
 
-half1590:
+half1602:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20253,11 +20414,11 @@ half1590:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1592:
+copy1604:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1592
+	JNZ       copy1604
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20268,11 +20429,11 @@ copy1592:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1593:
+copy1605:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1593
+	JNZ       copy1605
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -20283,11 +20444,11 @@ copy1593:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1594:
+copy1606:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1594
+	JNZ       copy1606
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -20298,20 +20459,20 @@ copy1594:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1595:
+copy1607:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1595
+	JNZ       copy1607
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1591:
+both1603:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1596
+	JNE        half1608
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20328,9 +20489,9 @@ both1591:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1597
+	JMP        both1609
 
-half1596:
+half1608:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20341,11 +20502,11 @@ half1596:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1598:
+copy1610:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1598
+	JNZ       copy1610
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -20356,11 +20517,11 @@ copy1598:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1599:
+copy1611:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1599
+	JNZ       copy1611
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -20371,11 +20532,11 @@ copy1599:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1600:
+copy1612:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1600
+	JNZ       copy1612
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -20386,17 +20547,17 @@ copy1600:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1601:
+copy1613:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1601
+	JNZ       copy1613
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1597:
+both1609:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20413,12 +20574,12 @@ both1597:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1589
+	JMP         summed1601
 
-plain1588:
+plain1600:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1602
+	JNE        half1614
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20435,9 +20596,9 @@ plain1588:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1603
+	JMP        both1615
 
-half1602:
+half1614:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20448,11 +20609,11 @@ half1602:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1604:
+copy1616:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1604
+	JNZ       copy1616
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -20463,11 +20624,11 @@ copy1604:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1605:
+copy1617:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1605
+	JNZ       copy1617
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -20478,11 +20639,11 @@ copy1605:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1606:
+copy1618:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1606
+	JNZ       copy1618
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20493,17 +20654,17 @@ copy1606:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1607:
+copy1619:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1607
+	JNZ       copy1619
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1603:
+both1615:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20513,13 +20674,13 @@ both1603:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1589:
+summed1601:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1587:
+row1599:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20529,81 +20690,81 @@ row1587:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1575
+	JMP  group1587
 
-group1576:
-group1608:
+group1588:
+group1620:
 	CMPQ DI, $0x01
-	JLT  group1609
+	JLT  group1621
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1611
+	JGT  cols1623
 
-cols1610:
+cols1622:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1612
+	JZ         plain1624
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1614
+	JNE        half1626
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1615
+	JMP        both1627
 
-half1614:
+half1626:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1615:
+both1627:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1616
+	JNE        half1628
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1617
+	JMP        both1629
 
-half1616:
+half1628:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1617:
+both1629:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1613
+	JMP         summed1625
 
-plain1612:
+plain1624:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1618
+	JNE        half1630
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1619
+	JMP        both1631
 
-half1618:
+half1630:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1619:
+both1631:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1613:
+summed1625:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20611,30 +20772,30 @@ summed1613:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1610
+	JLE     cols1622
 
-cols1611:
+cols1623:
 	CMPQ       CX, DX
-	JGE        row1620
+	JGE        row1632
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1621
+	JZ         plain1633
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1623
+	JNE        half1635
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1624
+	JMP        both1636
 
-half1623:
+half1635:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20642,25 +20803,25 @@ half1623:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1625:
+copy1637:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1625
+	JNZ       copy1637
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1624:
+both1636:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1626
+	JNE        half1638
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1627
+	JMP        both1639
 
-half1626:
+half1638:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20668,32 +20829,32 @@ half1626:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1628:
+copy1640:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1628
+	JNZ       copy1640
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1627:
+both1639:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1622
+	JMP         summed1634
 
-plain1621:
+plain1633:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1629
+	JNE        half1641
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1630
+	JMP        both1642
 
-half1629:
+half1641:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -20701,32 +20862,32 @@ half1629:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1631:
+copy1643:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1631
+	JNZ       copy1643
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1630:
+both1642:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1622:
+summed1634:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1620:
+row1632:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1608
+	JMP  group1620
 
-group1609:
+group1621:
 	VZEROUPPER
 	RET
 
@@ -20744,7 +20905,7 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1633:
+rows1645:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -20752,17 +20913,17 @@ rows1633:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1635
+	JGT          cols1647
 
-cols1634:
+cols1646:
 	CMPB       16(AX), $0x00
-	JNE        half1636
+	JNE        half1648
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1637
+	JMP        both1649
 
-half1636:
+half1648:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -20770,46 +20931,46 @@ half1636:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1637:
+both1649:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1634
+	JLE  cols1646
 
-cols1635:
+cols1647:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1639
+	JGT  cols1651
 
-cols1638:
+cols1650:
 	CMPB       16(AX), $0x00
-	JNE        half1640
+	JNE        half1652
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1641
+	JMP        both1653
 
-half1640:
+half1652:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1641:
+both1653:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1638
+	JLE    cols1650
 
-cols1639:
+cols1651:
 	CMPQ       CX, DX
-	JGE        row1642
+	JGE        row1654
 	CMPB       16(AX), $0x00
-	JNE        half1643
+	JNE        half1655
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1644
+	JMP        both1656
 
-half1643:
+half1655:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -20817,19 +20978,19 @@ half1643:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1645:
+copy1657:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1645
+	JNZ       copy1657
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1644:
+both1656:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1642:
+row1654:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -20840,64 +21001,64 @@ row1642:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1647:
+next1659:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1649
+	JGT     last1661
 	CMPB    16(AX), $0x00
-	JNE     half1650
+	JNE     half1662
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1651
+	JMP     both1663
 
-half1650:
+half1662:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1651:
+both1663:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1646
+	JNZ       found1658
 	ADDQ      $0x08, CX
-	JMP       next1647
+	JMP       next1659
 
-last1649:
+last1661:
 	CMPQ       CX, DX
-	JGE        end1648
+	JGE        end1660
 	CMPB       16(AX), $0x00
-	JNE        half1652
+	JNE        half1664
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1653
+	JMP        both1665
 
-half1652:
+half1664:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1654:
+copy1666:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1654
+	JNZ       copy1666
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1653:
+both1665:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1646
+	JNZ       found1658
 	MOVQ      DX, CX
-	JMP       end1648
+	JMP       end1660
 
-found1646:
+found1658:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1648:
+end1660:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -20905,7 +21066,7 @@ end1648:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1633
+	JNZ     rows1645
 	VZEROUPPER
 	RET
 
@@ -20926,9 +21087,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1656
+	JGT     cols1668
 
-cols1655:
+cols1667:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -20958,11 +21119,11 @@ cols1655:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1655
+	JLE          cols1667
 
-cols1656:
+cols1668:
 	CMPQ         CX, DX
-	JGE          row1657
+	JGE          row1669
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -20990,7 +21151,7 @@ cols1656:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1657:
+row1669:
 	VZEROUPPER
 	RET
 
@@ -21009,77 +21170,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1659
+	JGT     cols1671
 
-cols1658:
+cols1670:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1660
+	JZ           skip1672
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1661
+	JNE          first1673
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1661:
+first1673:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1662
+	JEQ         plain1674
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1663
+	JMP         moved1675
 
-plain1662:
+plain1674:
 	VMOVAPS Y4, Y2
 
-moved1663:
-skip1660:
+moved1675:
+skip1672:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1658
+	JLE          cols1670
 
-cols1659:
+cols1671:
 	CMPQ         CX, DX
-	JGE          row1664
+	JGE          row1676
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1665
+	JZ           skip1677
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1666
+	JNE          first1678
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1666:
+first1678:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1667
+	JEQ         plain1679
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1668
+	JMP         moved1680
 
-plain1667:
+plain1679:
 	VMOVAPS Y4, Y2
 
-moved1668:
-skip1665:
+moved1680:
+skip1677:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1664:
+row1676:
 	VZEROUPPER
 	RET
 
@@ -21112,54 +21273,54 @@ TEXT ·keptAVX512(SB), $48-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1669
+	JZ           skip1681
 	CMPB         96(AX), $0x00
-	JNE          half1670
+	JNE          half1682
 	IMUL3Q       $0x20, CX, R11
-	JMP          both1671
+	JMP          both1683
 
-half1670:
+half1682:
 	IMUL3Q $0x10, CX, R11
 
-both1671:
-skip1669:
+both1683:
+skip1681:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip1672
+	JZ     skip1684
 	CMPB   120(AX), $0x00
-	JNE    half1673
+	JNE    half1685
 	IMUL3Q $0x20, CX, R14
-	JMP    both1674
+	JMP    both1686
 
-half1673:
+half1685:
 	IMUL3Q $0x10, CX, R14
 
-both1674:
-skip1672:
+both1686:
+skip1684:
 	CMPQ        CX, $0x20
-	JLE         long1676
+	JLE         long1688
 	CMPQ        CX, $0x28
-	JGT         other1677
+	JGT         other1689
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs4<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1678:
+eight1690:
 	TESTQ     DX, DX
-	JZ        plain1679
+	JZ        plain1691
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1680
+	JMP       have1692
 
-plain1679:
+plain1691:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1680:
+have1692:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21173,24 +21334,24 @@ have1680:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1681:
+ask1693:
 	CMPQ       R9, R10
-	JAE        asked1682
+	JAE        asked1694
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1681
+	JMP        ask1693
 
-asked1682:
+asked1694:
 	ADDQ R14, R13
 
-ask1683:
+ask1695:
 	CMPQ       R12, R13
-	JAE        asked1684
+	JAE        asked1696
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1683
+	JMP        ask1695
 
-asked1684:
+asked1696:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys4<>+64(SB), Z13
@@ -21436,31 +21597,31 @@ asked1684:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1678
-	JMP        kept1675
+	JNZ        eight1690
+	JMP        kept1687
 
-other1677:
+other1689:
 	CMPQ        CX, $0x20
-	JLE         long1676
+	JLE         long1688
 	CMPQ        CX, $0x30
-	JGT         other1685
+	JGT         other1697
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs2<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1686:
+eight1698:
 	TESTQ     DX, DX
-	JZ        plain1687
+	JZ        plain1699
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1688
+	JMP       have1700
 
-plain1687:
+plain1699:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1688:
+have1700:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21474,24 +21635,24 @@ have1688:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1689:
+ask1701:
 	CMPQ       R9, R10
-	JAE        asked1690
+	JAE        asked1702
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1689
+	JMP        ask1701
 
-asked1690:
+asked1702:
 	ADDQ R14, R13
 
-ask1691:
+ask1703:
 	CMPQ       R12, R13
-	JAE        asked1692
+	JAE        asked1704
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1691
+	JMP        ask1703
 
-asked1692:
+asked1704:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys2<>+64(SB), Z13
@@ -21765,13 +21926,13 @@ asked1692:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1686
-	JMP        kept1675
+	JNZ        eight1698
+	JMP        kept1687
 
-other1685:
-long1676:
+other1697:
+long1688:
 	CMPQ         CX, $0x08
-	JGT          wider1693
+	JGT          wider1705
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21781,18 +21942,18 @@ long1676:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1694:
+eight1706:
 	TESTQ     DX, DX
-	JZ        plain1695
+	JZ        plain1707
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1696
+	JMP       have1708
 
-plain1695:
+plain1707:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1696:
+have1708:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21806,24 +21967,24 @@ have1696:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1697:
+ask1709:
 	CMPQ       R9, R10
-	JAE        asked1698
+	JAE        asked1710
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1697
+	JMP        ask1709
 
-asked1698:
+asked1710:
 	ADDQ R14, R13
 
-ask1699:
+ask1711:
 	CMPQ       R12, R13
-	JAE        asked1700
+	JAE        asked1712
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1699
+	JMP        ask1711
 
-asked1700:
+asked1712:
 	VMOVDQU32  elementKeys4<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -21873,12 +22034,12 @@ asked1700:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1694
-	JMP        kept1675
+	JNZ        eight1706
+	JMP        kept1687
 
-wider1693:
+wider1705:
 	CMPQ         CX, $0x10
-	JGT          wider1701
+	JGT          wider1713
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21888,18 +22049,18 @@ wider1693:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1702:
+eight1714:
 	TESTQ     DX, DX
-	JZ        plain1703
+	JZ        plain1715
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1704
+	JMP       have1716
 
-plain1703:
+plain1715:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1704:
+have1716:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21913,24 +22074,24 @@ have1704:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1705:
+ask1717:
 	CMPQ       R9, R10
-	JAE        asked1706
+	JAE        asked1718
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1705
+	JMP        ask1717
 
-asked1706:
+asked1718:
 	ADDQ R14, R13
 
-ask1707:
+ask1719:
 	CMPQ       R12, R13
-	JAE        asked1708
+	JAE        asked1720
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1707
+	JMP        ask1719
 
-asked1708:
+asked1720:
 	VMOVDQU32  elementKeys2<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -22028,26 +22189,26 @@ asked1708:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1702
-	JMP        kept1675
+	JNZ        eight1714
+	JMP        kept1687
 
-wider1701:
+wider1713:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1710:
+eight1722:
 	TESTQ     DX, DX
-	JZ        plain1711
+	JZ        plain1723
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1712
+	JMP       have1724
 
-plain1711:
+plain1723:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1712:
+have1724:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -22061,24 +22222,24 @@ have1712:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1713:
+ask1725:
 	CMPQ       R9, R10
-	JAE        asked1714
+	JAE        asked1726
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1713
+	JMP        ask1725
 
-asked1714:
+asked1726:
 	ADDQ R14, R13
 
-ask1715:
+ask1727:
 	CMPQ       R12, R13
-	JAE        asked1716
+	JAE        asked1728
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1715
+	JMP        ask1727
 
-asked1716:
+asked1728:
 	VMOVDQU32 elementKeys1<>+0(SB), Z12
 	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -22086,324 +22247,6 @@ asked1716:
 	VPADDD    Z9, Z12, Z12
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
-
-columns1717:
-	CMPQ       CX, $0x20
-	JLE        last1718
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1717
-
-last1718:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns1719:
-	CMPQ       CX, $0x20
-	JLE        last1720
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1719
-
-last1720:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+256(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+320(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns1721:
-	CMPQ       CX, $0x20
-	JLE        last1722
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1721
-
-last1722:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+384(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+448(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns1723:
-	CMPQ       CX, $0x20
-	JLE        last1724
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1723
-
-last1724:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+512(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+576(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns1725:
-	CMPQ       CX, $0x20
-	JLE        last1726
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1725
-
-last1726:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+640(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+704(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns1727:
-	CMPQ       CX, $0x20
-	JLE        last1728
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1727
-
-last1728:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+768(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+832(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
 
 columns1729:
 	CMPQ       CX, $0x20
@@ -22450,6 +22293,324 @@ last1730:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+128(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+192(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1731:
+	CMPQ       CX, $0x20
+	JLE        last1732
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1731
+
+last1732:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+256(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+320(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1733:
+	CMPQ       CX, $0x20
+	JLE        last1734
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1733
+
+last1734:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+384(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+448(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1735:
+	CMPQ       CX, $0x20
+	JLE        last1736
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1735
+
+last1736:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+512(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+576(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1737:
+	CMPQ       CX, $0x20
+	JLE        last1738
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1737
+
+last1738:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1739:
+	CMPQ       CX, $0x20
+	JLE        last1740
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1739
+
+last1740:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1741:
+	CMPQ       CX, $0x20
+	JLE        last1742
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1741
+
+last1742:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
 	VMOVDQU32  elementKeys1<>+896(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+960(SB), Z13
@@ -22458,9 +22619,9 @@ last1730:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1731:
+columns1743:
 	CMPQ       CX, $0x20
-	JLE        last1732
+	JLE        last1744
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22481,9 +22642,9 @@ columns1731:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1731
+	JMP        columns1743
 
-last1732:
+last1744:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22504,9 +22665,9 @@ last1732:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1710
+	JNZ        eight1722
 
-kept1675:
+kept1687:
 	SFENCE
 	VZEROUPPER
 	RET

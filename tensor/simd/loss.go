@@ -16,7 +16,16 @@ type Softmax struct {
 	Exp        *float32 // room for two rows, each rounded up to 16 numbers
 	Scale      float32
 	Correct    int // counts rows whose first largest number is the label
+
+	// Fill makes rows of Dst that are not in the list zero, from First up to the last that is. It may end before
+	// rows that are far from each other: then Done of the list are done, and Dst's rows before First.
+	// REQUIRES: Fills, and the rows of Dst are side by side.
+	Fill        bool
+	First, Done int
 }
+
+// Fills says whether a level can fill rows of so many columns.
+func Fills(l Level, cols int) bool { return l >= AVX512 && cols <= ShortRow }
 
 // Run computes the rows of the list.
 func (s *Softmax) Run(l Level) {

@@ -116,6 +116,58 @@ func TestShortSoftmax(t *testing.T) {
 	})
 }
 
+// TestShortFill: rows between those of a list become zero up to the last, or to where rows are too far apart for a stage,
+// in place and not, through the caches and past them; results are those of the same rows without.
+func TestShortFill(t *testing.T) {
+	const rows, line = 400, 64
+	shortCases(t, func(t *testing.T, what string, l Level, _, cols, gap int, half bool, r *rand.Rand) {
+		if gap > 0 || !Fills(l, cols) {
+			return
+		}
+		size := map[bool]int{false: 4, true: 2}[half]
+		x, labels, first := fenced(t, rows, cols, 0, half, r), make([]uint32, rows), r.IntN(40)
+		var list []uint32
+		for i := first; i < rows; i++ {
+			labels[i] = uint32(r.IntN(cols))
+			if i/50%2 == 0 || r.IntN(2) == 0 && i/70%3 < 2 {
+				list = append(list, uint32(i))
+			}
+		}
+		run := func(l Level, dst []byte, from Block, fill bool) (s Softmax, room []float32) {
+			room = make([]float32, 2*rows+2*(cols+16))
+			s = Softmax{X: from, Dst: Block{Data: unsafe.Pointer(&dst[0]), Stride: cols * size, BF16: half, Past: r.IntN(2) == 0},
+				Rows: len(list), Cols: cols, List: &list[0], Labels: &labels[0], Fill: fill, First: first,
+				Sum: &room[0], Gap: &room[rows], Exp: &room[2*rows], Scale: 0.5}
+			s.Run(l)
+			return s, room
+		}
+		copied := func() []byte { // rows of x, with lines of it behind
+			b := aligned[byte](rows*cols*size + line)
+			copy(b, unsafe.Slice((*byte)(x.Data), rows*cols*size))
+			return b
+		}
+		before, whole, got, same := copied(), copied(), copied(), copied()
+		_, wantRoom := run(l, whole, x, false)
+		s, room := run(l, got, x, true)
+		run(l, same, Block{Data: unsafe.Pointer(&same[0]), Stride: cols * size, BF16: half}, true)
+		if done := s.Done; done < len(list) && int(list[min(done+15, len(list)-1)])-s.First < 64 || s.First != int(list[done-1])+1 {
+			t.Fatalf("%s: ended after %d of %d rows, before row %d", what, done, len(list), s.First)
+		}
+		want := slices.Clone(before)
+		clear(want[first*cols*size : s.First*cols*size])
+		for k, i := range list[:s.Done] {
+			at := int(i) * cols * size
+			copy(want[at:], whole[at:at+cols*size])
+			if room[k] != wantRoom[k] || room[rows+k] != wantRoom[rows+k] {
+				t.Fatalf("%s: row %d has sum %g and gap %g, want %g and %g", what, i, room[k], room[rows+k], wantRoom[k], wantRoom[rows+k])
+			}
+		}
+		if !slices.Equal(got, want) || !slices.Equal(same, want) {
+			t.Fatalf("%s: rows alike %v, in place %v", what, slices.Equal(got, want), slices.Equal(same, want))
+		}
+	})
+}
+
 // TestShortRowsPastTheCaches: whole lines of short rows that are side by side are the same numbers.
 func TestShortRowsPastTheCaches(t *testing.T) {
 	const rows = 70

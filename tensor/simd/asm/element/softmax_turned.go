@@ -30,7 +30,7 @@ func (k *kernel) softmaxTurned() {
 // lookUp finds the labels of the rows.
 func (s *softmaxTurned) lookUp(labels reg.GPVirtual) {
 	apart, have, first := label("apart"), label("labels"), s.from(s.at)
-	s.ifApart(s.at, s.n, apart)
+	s.ifApart(apart)
 	CMPQ(s.n, Imm(16))
 	JNE(LabelRef(apart))
 	s.number(first)

@@ -12,17 +12,18 @@ import (
 //
 // Rows are read and written in pieces of sixteen bytes: four of them are a vector, four such vectors are sixteen rows,
 // and turning these is eight instructions for four columns of float32 or eight of bfloat16. A row's last piece may go on
-// into the next rows, which must be there. Results of rows that are side by side are made on a stage, and leave as whole
-// lines. For all other rows see turned_apart.go.
+// into the next rows, which must be there. Results are made on a stage, and leave as whole lines (turned_traffic.go). For
+// rows that are not side by side see turned_apart.go.
 type turned struct {
 	*kernel
-	listed  bool          // rows are those of List
-	more    int           // lines of room beyond those below
-	at      reg.GPVirtual // the group's first row, or its place in the list
-	n, prev Mem           // how many rows the group has, and the one before
-	far     Mem           // how many rows ahead to ask for
-	room    reg.GPVirtual // for turnedMost columns and a piece more, then stage
-	upper   vec           // the upper half of each lane
+	listed bool          // rows are those of List
+	more   int           // lines of room beyond those below
+	at     reg.GPVirtual // the group's first row, or its place in the list
+	n      Mem           // how many rows the group has
+	far    Mem           // how many rows ahead to ask for
+	room   reg.GPVirtual // for turnedMost columns and a piece more, then stage
+	upper  vec           // the upper half of each lane
+	show   stage
 }
 
 // turnedMost is how many columns a row has at most that is turned.
@@ -57,40 +58,41 @@ func (k *kernel) shorter(compare func(), done string, body func()) {
 func (t *turned) turnRows(dst string, prepare, body func()) {
 	k := t.kernel
 	t.at, t.upper = GP64(), k.all(bits(0xffff0000))
-	t.n, t.prev, t.far = AllocLocal(8), AllocLocal(8), AllocLocal(8)
+	t.n, t.far = AllocLocal(8), AllocLocal(8)
 	XORQ(t.at, t.at)
 	t.room = k.lines(roomLines + stageLines + t.more)
 	MOVQ(k.rowsAhead(), t.far)
+	if dst != "" {
+		t.setStage(dst)
+	}
 	prepare()
-	again, left, most := label("sixteen"), GP64(), GP64()
+	again, end, left, most := label("sixteen"), label("end"), GP64(), GP64()
 	Label(again)
-	MOVQ(t.n, left)
-	MOVQ(left, t.prev)
 	MOVQ(k.field("Rows"), left)
 	SUBQ(t.at, left)
 	MOVQ(U32(16), most)
 	CMPQ(left, most)
 	CMOVQGT(most, left)
 	MOVQ(left, t.n)
+	if dst != "" {
+		t.reach(end)
+	}
 	body()
+	if dst != "" {
+		t.staged(dst)
+	}
 	ADDQ(Imm(16), t.at)
 	CMPQ(t.at, k.field("Rows"))
 	JLT(LabelRef(again))
+	Label(end)
 	if dst != "" {
-		MOVQ(t.n, left)
-		MOVQ(left, t.prev)
-		last := &traffic{turned: t, dst: dst, from: t.stage(), to: GP64(), left: GP64()}
-		last.begin()
-		last.end()
+		t.leave(dst)
 	}
 }
 
-// roomLines are all columns and a piece more, stageLines sixteen rows and a line more.
-const roomLines, stageLines = turnedMost + 8, 16*turnedMost*4/64 + 4
-
-// stage is where results wait: they leave after the next group's are computed, for a line that was stored in parts can
-// only be read when it has reached the cache, behind all that was stored before.
-func (t *turned) stage() reg.GPVirtual { return t.behind(roomLines) }
+// roomLines are all columns and a piece more, stageLines the rows of a group, those between them and a line more at
+// either end.
+const roomLines, stageLines = turnedMost + 8, stageRows*turnedMost*4/64 + 4
 
 func (t *turned) behind(lines int) reg.GPVirtual {
 	p := GP64()
@@ -139,20 +141,26 @@ func (t *turned) place(block string, i reg.GPVirtual) {
 	ADDQ(t.field(block+".Data"), i)
 }
 
-// ifApart jumps unless n rows from place at on follow each other.
-func (t *turned) ifApart(at reg.GPVirtual, n Mem, to string) {
+// ifApart jumps unless the group's rows follow each other.
+func (t *turned) ifApart(to string) {
 	if !t.listed {
 		return
 	}
-	first, last := t.from(at), GP64()
-	MOVQ(n, last)
-	LEAQ(Mem{Base: at, Index: last, Scale: 1, Disp: -1}, last)
+	first, last := t.from(t.at), t.last()
 	t.number(first)
 	t.number(last)
 	SUBQ(first, last)
 	INCQ(last)
-	CMPQ(last, n)
+	CMPQ(last, t.n)
 	JNE(LabelRef(to))
+}
+
+// last is the place of the group's last row in the list.
+func (t *turned) last() reg.GPVirtual {
+	last := GP64()
+	MOVQ(t.n, last)
+	LEAQ(Mem{Base: t.at, Index: last, Scale: 1, Disp: -1}, last)
+	return last
 }
 
 // rowBytes is how many bytes a row of a block has.
@@ -168,11 +176,11 @@ func (t *turned) rowBytes(block string) reg.GPVirtual {
 func (t *turned) read(block string, to reg.GPVirtual, pad vec) {
 	from, stride, have, apart, done := t.from(t.at), t.load(block+".Stride"), label("have"), label("apart"), label("read")
 	t.place(block, from)
-	t.ifApart(t.at, t.n, apart)
 	last, need := t.load("Rows"), t.rowBytes(block)
 	DECQ(last)
 	t.place(block, last)
 	ADDQ(need, last) // where the block ends
+	t.ifApart(apart)
 	ADDQ(Imm(15), need)
 	ANDQ(I8(-16), need)
 	ADDQ(from, need)
@@ -187,10 +195,12 @@ func (t *turned) read(block string, to reg.GPVirtual, pad vec) {
 		CMPQ(t.rowBytes(block), Imm(64))
 		JLE(LabelRef(few))
 		t.askApart(block, 32)
+		CMPQ(t.show.on, Imm(0))
+		JNE(LabelRef(few))
 		t.ifPointer("Dst.Data", func(reg.GPVirtual) { t.askApart("Dst", 0) })
 		Label(few)
 	}
-	t.readApart(block, to)
+	t.readApart(block, to, last)
 	JMP(LabelRef(done))
 	Label(have)
 	rows := t.rowsFrom(from, stride)
@@ -305,17 +315,16 @@ func (t *turned) turn(v []vec) []vec {
 // write runs body for the columns of each piece and stores what it makes of them in the group's rows of a block. Pieces go
 // from the last to the first, rows from the first to the last, so that what goes on into the next row is overwritten.
 func (t *turned) write(block string, body func(column reg.GPVirtual, n int) []vec) {
-	bytes, column, first := t.rowBytes(block), GP64(), GP64()
+	bytes, column, first, apart := t.rowBytes(block), GP64(), GP64(), label("apart")
+	t.ifApart(apart)
+	CMPQ(t.show.on, Imm(0))
+	JEQ(LabelRef(apart))
 	LEAQ(Mem{Base: bytes, Disp: 15}, first)
 	ANDQ(I8(-16), first)
-	rows := t.rowsFrom(t.stage(), bytes)
+	rows := t.rowsFrom(t.firstOnStage(bytes), bytes)
 	for _, p := range rows.fourth {
 		ADDQ(first, p)
 	}
-	apart := label("apart")
-	t.ifApart(t.at, t.n, apart)
-	CMPQ(bytes, t.field(block+".Stride"))
-	JNE(LabelRef(apart))
 	words, done := t.reg(), label("written")
 	VMOVDQU16(pairedWords, words)
 	pieces := func(size int) func(column reg.GPVirtual) []vec {

@@ -9,10 +9,19 @@ import (
 // Rows that are not side by side, or where the block ends, are read and written each at its own place, and not a byte more
 // of them. Where the group has fewer than sixteen its last row is computed again, to the same numbers.
 
-// readApart is the loop of read for such rows.
-func (t *turned) readApart(block string, to reg.GPVirtual) {
+// readApart is the loop of read for such rows of a block that ends at end: what follows the last is not touched.
+func (t *turned) readApart(block string, to, end reg.GPVirtual) {
 	places, byte, column, left := t.places(block, 0), GP64(), t.from(to), t.rowBytes(block)
 	XORQ(byte, byte)
+	whole, last, exact := t.from(left), t.last(), label("exact")
+	ADDQ(Imm(15), whole)
+	ANDQ(I8(-16), whole)
+	t.place(block, last)
+	ADDQ(whole, last)
+	CMPQ(last, end)
+	JGT(LabelRef(exact))
+	MOVQ(whole, left) // pieces may go on into other rows
+	Label(exact)
 	t.bySize(block, func(size int) {
 		store := func(v []vec) {
 			for i, x := range t.columnsOf(size, v) {
@@ -62,7 +71,7 @@ func (t *turned) readPieceAt(places Mem, byte reg.GPVirtual, words reg.OpmaskVir
 
 // writeApart is the loop of write for such rows.
 func (t *turned) writeApart(block string, size int, pieces func(column reg.GPVirtual) []vec) {
-	places, byte, column, left, again := t.places(block, 0), GP64(), t.from(t.room), t.rowBytes(block), label("piece")
+	places, byte, column, left, again := t.placesOf(t.target(block)), GP64(), t.from(t.room), t.rowBytes(block), label("piece")
 	XORQ(byte, byte)
 	Label(again)
 	v, words := t.turn(pieces(column)), t.words(left)
@@ -122,15 +131,20 @@ func (t *turned) askApart(block string, behind int) {
 
 // places stores where sixteen rows of a block begin, from so many behind the group's first on.
 func (t *turned) places(block string, behind int) Mem {
-	to, number, stride, data := AllocLocal(16*8), t.rowNumbers(behind), t.reg(), t.reg()
-	VPBROADCASTQ(t.field(block+".Stride"), stride)
-	VPBROADCASTQ(t.field(block+".Data"), data)
+	return t.placesOf(t.load(block+".Data"), t.load(block+".Stride"), behind)
+}
+
+// placesOf is places of rows a stride apart, of which row 0 is at data.
+func (t *turned) placesOf(data, stride reg.GPVirtual, behind int) Mem {
+	to, number, bytes, first := AllocLocal(16*8), t.rowNumbers(behind), t.reg(), t.reg()
+	VPBROADCASTQ(stride, bytes)
+	VPBROADCASTQ(data, first)
 	for half := range 2 {
 		part, p := YMM(), t.reg()
 		VEXTRACTI64X4(Imm(uint64(half)), number, part)
 		VPMOVZXDQ(part, p)
-		VPMULUDQ(stride, p, p)
-		VPADDQ(data, p, p)
+		VPMULUDQ(bytes, p, p)
+		VPADDQ(first, p, p)
 		VMOVDQU64(p, to.Offset(64*half))
 	}
 	return to

@@ -6,8 +6,141 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// stage is where results of rows that are side by side wait. They leave line by line while the next group is computed: a
+// line that was stored in parts can only be read when it has reached the cache, behind all that was stored before. What
+// does not fill a line stays until it does.
+//
+// Rows that are listed may have others between them, which become zero (Fill): on stage all is zero but results.
+type stage struct {
+	on   Mem // whether results go there
+	to   Mem // where they will go
+	full Mem // their bytes
+	base Mem // the row that comes next
+	span Mem // how many rows the group has with those between
+}
+
+// stageRows are as many rows as a group may have with those between; where they are more, turnRows ends.
+const stageRows = 64
+
+func (t *turned) stage() reg.GPVirtual { return t.behind(roomLines) }
+
+// setStage clears the stage for block dst, if it has one: for rows without gaps that are all there, or become so.
+func (t *turned) setStage(dst string) {
+	s, off, on, zero := &t.show, label("off"), label("on"), GP64()
+	s.on, s.to, s.full, s.base, s.span = AllocLocal(8), AllocLocal(8), AllocLocal(8), AllocLocal(8), AllocLocal(8)
+	XORQ(zero, zero)
+	for _, m := range []Mem{s.on, s.full, s.base} {
+		MOVQ(zero, m)
+	}
+	MOVQ(t.room, s.to) // where nothing goes
+	data := t.load(dst + ".Data")
+	TESTQ(data, data)
+	JZ(LabelRef(off))
+	CMPQ(t.rowBytes(dst), t.field(dst+".Stride"))
+	JNE(LabelRef(off))
+	if t.listed {
+		t.clearStage(dst, data, on, off)
+	}
+	Label(on)
+	MOVQ(data, s.to)
+	MOVQ(U32(1), zero)
+	MOVQ(zero, s.on)
+	Label(off)
+}
+
+func (t *turned) clearStage(dst string, data reg.GPVirtual, on, off string) {
+	CMPQ(t.field("List"), Imm(0))
+	JEQ(LabelRef(on))
+	CMPB(t.field("Fill"), Imm(0))
+	JEQ(LabelRef(off))
+	first, at, left, zero, again := t.load("First"), t.stage(), GP64(), t.zero(), label("clear")
+	MOVQ(first, t.show.base)
+	IMULQ(t.field(dst+".Stride"), first)
+	ADDQ(first, data)
+	MOVQ(U32(stageLines), left)
+	Label(again)
+	VMOVDQU64(zero, Mem{Base: at})
+	ADDQ(Imm(64), at)
+	DECQ(left)
+	JNZ(LabelRef(again))
+}
+
+// reach finds out how many rows the group has with those between, and jumps if there are too many.
+func (t *turned) reach(tooMany string) {
+	span, known := GP64(), label("span")
+	MOVQ(t.n, span)
+	if t.listed {
+		CMPQ(t.show.on, Imm(0))
+		JEQ(LabelRef(known))
+		MOVQ(t.last(), span)
+		t.number(span)
+		INCQ(span)
+		SUBQ(t.show.base, span)
+		CMPQ(span, Imm(stageRows))
+		JGT(LabelRef(tooMany))
+	}
+	Label(known)
+	MOVQ(span, t.show.span)
+}
+
+// firstOnStage is where the first of rows that follow each other goes: they end with the group's last.
+func (t *turned) firstOnStage(bytes reg.GPVirtual) reg.GPVirtual {
+	p, skip := t.stage(), GP64()
+	ADDQ(t.show.full, p)
+	MOVQ(t.show.span, skip)
+	SUBQ(t.n, skip)
+	IMULQ(bytes, skip)
+	ADDQ(skip, p)
+	return p
+}
+
+// target is where row 0 of a block would be, on stage if there is one, and the distance of rows.
+func (t *turned) target(block string) (data, stride reg.GPVirtual, behind int) {
+	data, stride = t.load(block+".Data"), t.load(block+".Stride")
+	off, skip := label("off"), GP64()
+	CMPQ(t.show.on, Imm(0))
+	JEQ(LabelRef(off))
+	MOVQ(t.stage(), data)
+	ADDQ(t.show.full, data)
+	MOVQ(t.show.base, skip)
+	IMULQ(stride, skip)
+	SUBQ(skip, data)
+	Label(off)
+	return data, stride, 0
+}
+
+// staged counts the group's rows.
+func (t *turned) staged(dst string) {
+	rows, off := GP64(), label("off")
+	CMPQ(t.show.on, Imm(0))
+	JEQ(LabelRef(off))
+	MOVQ(t.show.span, rows)
+	ADDQ(rows, t.show.base)
+	IMULQ(t.field(dst+".Stride"), rows)
+	ADDQ(rows, t.show.full)
+	Label(off)
+}
+
+// leave empties the stage, and says how far it came.
+func (t *turned) leave(dst string) {
+	m := &traffic{turned: t, dst: dst}
+	m.begin()
+	m.wholeLines()
+	x := m.reg()
+	VMOVDQU64(Mem{Base: m.from}, x)
+	VMOVDQU16(x, m.words(m.left), Mem{Base: m.to})
+	if t.listed {
+		base, done := GP64(), t.load("Rows")
+		CMPQ(t.at, done)
+		CMOVQLT(t.at, done)
+		MOVQ(done, t.field("Done"))
+		MOVQ(t.show.base, base)
+		MOVQ(base, t.field("First"))
+	}
+}
+
 // traffic is lines that move little by little while turned rows are computed: all at once they wait for each other. Rows
-// further on are asked for, as if they followed each other, and results of the group before leave stage.
+// further on are asked for, as if they followed each other, and what is on stage leaves.
 type traffic struct {
 	*turned
 	dst      string
@@ -19,7 +152,7 @@ type traffic struct {
 
 // traffic begins to move the results of block dst, if there is one, and rows of others.
 func (t *turned) traffic(dst string, from ...string) *traffic {
-	m := &traffic{turned: t, dst: dst, due: t.from(t.at), from: t.stage(), to: GP64(), left: GP64()}
+	m := &traffic{turned: t, dst: dst}
 	parts := 1
 	if t.listed {
 		parts = 2 // those of a list may follow each other less
@@ -39,33 +172,22 @@ func (t *turned) traffic(dst string, from ...string) *traffic {
 	if dst == "" {
 		return m
 	}
+	m.begin()
+	m.due = t.from(t.at)
 	near := label("near")
 	t.place(dst, m.due)
 	CMPB(t.field(dst+".Past"), Imm(0))
 	JEQ(LabelRef(near))
 	MOVQ(t.room, m.due) // nothing to ask for
 	Label(near)
-	m.begin()
 	return m
 }
 
 // begin finds out what is on stage.
 func (m *traffic) begin() {
-	none := label("none")
-	XORQ(m.left, m.left)
-	LEAQ(Mem{Base: m.at, Disp: -16}, m.to)
-	CMPQ(m.field(m.dst+".Data"), Imm(0))
-	JEQ(LabelRef(none))
-	TESTQ(m.to, m.to)
-	JS(LabelRef(none))
-	bytes := m.rowBytes(m.dst)
-	m.ifApart(m.to, m.prev, none)
-	CMPQ(bytes, m.field(m.dst+".Stride"))
-	JNE(LabelRef(none))
-	m.place(m.dst, m.to)
-	MOVQ(bytes, m.left)
-	IMULQ(m.prev, m.left)
-	Label(none)
+	m.from, m.to, m.left = m.stage(), GP64(), GP64()
+	MOVQ(m.show.to, m.to)
+	MOVQ(m.show.full, m.left)
 }
 
 // some moves the lines of four columns of a size.
@@ -97,8 +219,21 @@ func (m *traffic) some(size int) {
 	Label(none)
 }
 
-// end moves what is left.
+// end moves what is left, but for what does not fill a line: that goes to the front.
 func (m *traffic) end() {
+	m.wholeLines()
+	x, zero := m.reg(), m.zero()
+	VMOVDQU16_Z(Mem{Base: m.from}, m.words(m.left), x)
+	if m.listed { // the last piece of a row goes on behind it
+		VMOVDQU64(zero, Mem{Base: m.from})
+		VMOVDQU64(zero, Mem{Base: m.from, Disp: 64})
+	}
+	VMOVDQU64(x, Mem{Base: m.stage()})
+	MOVQ(m.to, m.show.to)
+	MOVQ(m.left, m.show.full)
+}
+
+func (m *traffic) wholeLines() {
 	again, last := label("line"), label("last")
 	Label(again)
 	CMPQ(m.left, Imm(64))
@@ -107,9 +242,6 @@ func (m *traffic) end() {
 	m.lines(1)
 	JMP(LabelRef(again))
 	Label(last)
-	x := m.reg()
-	VMOVDQU64(Mem{Base: m.from}, x)
-	VMOVDQU16(x, m.words(m.left), Mem{Base: m.to})
 }
 
 // lines moves n lines.
@@ -117,6 +249,12 @@ func (m *traffic) lines(n int) {
 	v, near, done := m.regs(n), label("near"), label("moved")
 	for i, x := range v {
 		VMOVDQU64(Mem{Base: m.from, Disp: 64 * i}, x)
+	}
+	if m.listed {
+		zero := m.zero()
+		for i := range v {
+			VMOVDQU64(zero, Mem{Base: m.from, Disp: 64 * i})
+		}
 	}
 	ADDQ(U32(64*n), m.from)
 	ADDQ(U32(64*n), m.to)
