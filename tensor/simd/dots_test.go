@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -18,25 +19,34 @@ func TestDotsAgreeWithTwin(t *testing.T) {
 				b := make([]float32, DotsSize(depth))
 				PackDots(b, src, depth, cols, cols, 1)
 				for add := range 2 {
-					run := func(l Level) []float32 {
-						c := make([]float32, rows*crow+8)
-						for i := range c {
-							c[i] = float32(i % 7)
-						}
+					agreesWithTwin(t, fmt.Sprintf("%d x %d · %d, add %d", rows, depth, cols, add), rows*crow+8, func(l Level, c []float32) {
 						dots := &Dots{A: unsafe.Pointer(&a[0]), B: unsafe.Pointer(&b[0]), C: unsafe.Pointer(&c[0]),
 							ARow: 4 * arow, CRow: 4 * crow, Depth: depth, Rows: rows, Cols: cols, Add: add}
 						dots.Run(l)
-						return c
-					}
-					want := run(Generic)
-					for l := AVX512; l <= Supported(); l++ {
-						for i, got := range run(l) {
-							if !(math.Abs(float64(got-want[i])) <= 1e-4) {
-								t.Fatalf("%v, %d x %d · %d, add %d: number %d is %g, want %g", l, rows, depth, cols, add, i, got, want[i])
-							}
-						}
-					}
+					})
 				}
+			}
+		}
+	}
+}
+
+// agreesWithTwin compares what each level that knows Dots and Fan makes of the same n
+// numbers with what the generic one does.
+func agreesWithTwin(t *testing.T, what string, n int, run func(l Level, c []float32)) {
+	t.Helper()
+	result := func(l Level) []float32 {
+		c := make([]float32, n)
+		for i := range c {
+			c[i] = float32(i % 7)
+		}
+		run(l, c)
+		return c
+	}
+	want := result(Generic)
+	for l := AVX512; l <= Supported(); l++ {
+		for i, got := range result(l) {
+			if !(math.Abs(float64(got-want[i])) <= 1e-4) {
+				t.Fatalf("%v, %s: number %d is %g, want %g", l, what, i, got, want[i])
 			}
 		}
 	}

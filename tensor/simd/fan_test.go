@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -18,24 +19,11 @@ func TestFanAgreesWithTwin(t *testing.T) {
 				b := make([]float32, FanDepth*FanWidth)
 				PackPanel(b, src, depth, cols, cols, 0, FanWidth)
 				for add := range 2 {
-					run := func(l Level) []float32 {
-						c := make([]float32, rows*crow+8)
-						for i := range c {
-							c[i] = float32(i % 7)
-						}
+					agreesWithTwin(t, fmt.Sprintf("%d x %d · %d, add %d", rows, depth, cols, add), rows*crow+8, func(l Level, c []float32) {
 						fan := &Fan{A: unsafe.Pointer(&a[0]), B: unsafe.Pointer(&b[0]), C: unsafe.Pointer(&c[0]),
 							ARow: 4 * arow, CRow: 4 * crow, Depth: depth, Rows: rows, Cols: cols, Add: add}
 						fan.Run(l)
-						return c
-					}
-					want := run(Generic)
-					for l := AVX512; l <= Supported(); l++ {
-						for i, got := range run(l) {
-							if !(math.Abs(float64(got-want[i])) <= 1e-4) {
-								t.Fatalf("%v, %d x %d · %d, add %d: number %d is %g, want %g", l, rows, depth, cols, add, i, got, want[i])
-							}
-						}
-					}
+					})
 				}
 			}
 		}
