@@ -133,8 +133,15 @@ func finiteDifferences(t *testing.T, dev tensor.Device, c Config, features strin
 		m.Backward(p, logits)
 		return l
 	}
+	checkGradients(t, dev, m.Params, loss)
+}
+
+// checkGradients nudges every parameter and compares the change of the loss with the
+// parameter's gradient, which loss leaves behind.
+func checkGradients(t *testing.T, dev tensor.Device, params []*Param, loss func() float64) {
+	t.Helper()
 	loss()
-	for _, p := range m.Params {
+	for _, p := range params {
 		grad, value := download(dev, p.Grad), download(dev, p.Value)
 		for i := range value {
 			const h = 1e-6
