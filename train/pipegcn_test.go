@@ -260,18 +260,11 @@ func TestPipeGCNStopsWithOthers(t *testing.T) { allStop(t, DefaultChoice("pipegc
 
 // TestPipeGCNLearns: late rows end near halo's accuracy, smoothed or not.
 func TestPipeGCNLearns(t *testing.T) {
-	d := communities(t, 600, false)
-	parts := cut(t, d, "fennel", 4)
-	for i, model := range []string{"gcn", "sage", "gat"} {
-		o := options(model)
-		o.Epochs = 60
-		want := mustTrain(t, cpu(t, 1), d, o).TestMetric
-		o.Strategy = DefaultChoice("pipegcn")
-		o.Strategy.Smooth = float64(i%2) / 2
-		if got := trainParts(t, parts, single, o)[0].TestMetric; got < want-0.03 {
-			t.Errorf("%s: accuracy %.3f with late rows, %.3f with fresh ones", model, got, want)
-		}
-	}
+	learns(t, 0.03, func(i int) Choice {
+		c := DefaultChoice("pipegcn")
+		c.Smooth = float64(i%2) / 2
+		return c
+	})
 }
 
 // TestPipeGCNResumes: a run that goes on without its caches, as on another
