@@ -9,7 +9,8 @@ import (
 // Products of bfloat16 rows on the matrix unit, four to ten times the rate of
 // float32. It takes rows of most widths as they lie (see simd.Tiles16). Sums are float32
 // throughout. A float32 small side, that is weights, is rounded to bfloat16 first.
-// Short rows that nothing comes after have a way of their own (cpu_matmul_short.go).
+// Short rows that nothing comes after have a way of their own (cpu_matmul_short.go), and gradients of weights of few
+// columns (cpu_matmul_outer16.go).
 
 func up32(n int) int { return (n + 31) &^ 31 }
 
@@ -166,6 +167,14 @@ func (c *CPU) padRows(mem []uint16, rows Matrix, depth int) Matrix {
 // tallTall16 is tallTall for bfloat16 on both sides: a slice of a is transposed, one
 // of b is packed in pairs. Transposing is more work, so it should be of the narrower side.
 func (c *CPU) tallTall16(dst, a, b Matrix, op MatMul) {
+	if c.outer16(a, b) {
+		c.tallTallOuter16(dst, a, b, op)
+		return
+	}
+	if c.outer16(b, a) {
+		c.tallTallSwapped(dst, a, b, op)
+		return
+	}
 	if k := folds(dst, a, b); k > 1 {
 		c.tallTallFolded(dst, a, b, op, k)
 		return

@@ -15,6 +15,8 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	m, n := min(dst.Rows, dst.Cols), max(dst.Rows, dst.Cols)
 	narrow := c.level >= simd.AMX && a.dtype == BF16
 	switch {
+	case op.TransA && narrow && b.dtype == BF16 && (c.outer16(a, b) || c.outer16(b, a)):
+		return 4*simd.OuterRoom + 2*simd.OuterUnit*(m+n)
 	case op.TransA && narrow && b.dtype == BF16:
 		g := newTallTall16(a.Rows, m, n)
 		left, right, tail := g.room16()

@@ -151,7 +151,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{130, 100, 7}, {50, 33, 1}, {300, 16, 8}, // dot products
 		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, {40, 16, 100}, // weights in registers
 		{100, 9, 7}, {75, 64, 16}, {70, 33, 64}, {64, 100, 16}, // bfloat16 rounded as it is made
-		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, // weights' gradients of few columns
+		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, {7, 1100, 7}, {7, 100, 40}, // weights' gradients of few columns
 		{40, 300, 130}, {256, 31, 33}, {48, 97, 141}, // and of 33 to 48
 	}
 	for _, level := range levels() {

@@ -8,6 +8,8 @@ func runTiles16(t *Tiles16, tiles int) {}
 
 func runStrips16(t *Strips16, tiles int) {}
 
+func runOuter16(t *Outer16, tiles int) {}
+
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {}
 
 func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {}

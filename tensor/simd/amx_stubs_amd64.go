@@ -17,10 +17,22 @@ func tiles16By3(t *byte)
 func strips16By1(t *byte)
 
 //go:noescape
+func outer16By1(t *byte)
+
+//go:noescape
 func strips16By2(t *byte)
 
 //go:noescape
+func outer16By2(t *byte)
+
+//go:noescape
 func strips16By3(t *byte)
+
+//go:noescape
+func outer16By3(t *byte)
+
+//go:noescape
+func outer16Few(t *byte)
 
 //go:noescape
 func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, panel int)

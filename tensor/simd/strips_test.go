@@ -25,13 +25,6 @@ func TestStrips16AgreeWithTwin(t *testing.T) {
 func testStrips16(t *testing.T, r *rand.Rand, units, depth, cols int) {
 	t.Helper()
 	rows, even := units*StripsRows, (&Strips16{Depth: depth}).Padded()
-	whole := func(n int) []uint16 {
-		x := make([]uint16, n)
-		for i := range x {
-			x[i] = ToBF16(float32(r.IntN(17) - 8))
-		}
-		return x
-	}
 	small := make([]float32, depth*cols)
 	for i := range small {
 		small[i] = float32(r.IntN(9) - 4)
@@ -43,7 +36,7 @@ func testStrips16(t *testing.T, r *rand.Rand, units, depth, cols int) {
 	for gap := range 2 {
 		arow := depth + 3*gap
 		// As long as it has to be: nothing past the last number is read.
-		a := whole((rows-1)*arow + depth)
+		a := wholes16(r, (rows-1)*arow+depth)
 		for past := range 2 {
 			run := func(l Level) []uint16 {
 				mem := make([]uint16, rows*cols+64)

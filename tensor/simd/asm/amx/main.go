@@ -17,7 +17,9 @@ func main() {
 	product("tiles16By3", 1, 3)
 	for tiles := range 3 {
 		strips(tiles + 1)
+		outer16(tiles+1, false)
 	}
+	outer16(1, true)
 	packPairs()
 	packTransposed()
 	padRows()
