@@ -33,19 +33,21 @@ func (c *CPU) tallSmallHalves(dst, a, b Matrix, op MatMul) {
 	c.inTurns(dst.Rows, splitRows, max(1, (1<<22)/(splitRows*32*blocks*cols)), func(lo, hi, thread int) {
 		t, strips, mine := &tiles[thread].of, left.row16(thread), room.row(thread)
 		backA, sums := mine[simd.RoomHalves:simd.RoomHalves+splitRows], mine[simd.RoomHalves+splitRows:]
-		t.Own = flag(4*dst.Rows*dst.stride >= farResult)
 		t.Room, t.BackA, t.BackB = unsafe.Pointer(&mine[0]), unsafe.Pointer(&backA[0]), backs.base()
 		for ; lo < hi; lo += splitRows {
 			end := min(hi, lo+splitRows)
 			out, in := dst.Slice(lo, end), a.Slice(lo, end)
 			sum := out
-			if out.Rows%32 != 0 || dst.dtype != F32 || cols != n {
+			far := !op.Add && past(out.block(0), dst.Bytes()).Past
+			if out.Rows%32 != 0 || dst.dtype != F32 || cols != n || far && !op.After.Empty() {
 				sum = dense(sums, out.Rows, cols).Columns(0, n)
 				if op.Add {
 					c.activateSerial(sum, out, After{})
 				}
 			}
 			t.C, t.CRow = sum.base(), 4*sum.stride
+			t.Past = flag(far && sum.base() == out.base() && depth == blocks)
+			t.Own = flag(4*dst.Rows*dst.stride >= farResult && t.Past == 0)
 			t.Rows, t.Panels = up32(out.Rows)/32, cols/32
 			t.BPanel = 2 * panels.stride
 			for first := 0; first < blocks; first += depth {
@@ -60,7 +62,7 @@ func (c *CPU) tallSmallHalves(dst, a, b Matrix, op MatMul) {
 				t.Run(c.level)
 			}
 			if sum.base() != out.base() || !op.After.Empty() {
-				c.activateSerial(out, sum, op.After.slice(lo, end))
+				c.finish(out, sum, op.After.slice(lo, end), dst.Bytes())
 			}
 		}
 	})

@@ -215,6 +215,45 @@ func TestMatMulTall(t *testing.T) {
 	}
 }
 
+// TestFarProducts: results that go past the caches are those of the same rows a few at a time, which do not.
+func TestFarProducts(t *testing.T) {
+	c := NewCPU(2)
+	defer c.Close()
+	bias := numbered(c, 1, 256)
+	for _, op := range []MatMul{{}, {After: After{Bias: bias, Act: ReLU}}} {
+		farProduct(t, c, 32, op)
+	}
+	if c.halves() { // in two pieces, of which the first must stay
+		farProduct(t, c, splitDepth+1, MatMul{})
+	}
+}
+
+func farProduct(t *testing.T, c *CPU, depth int, op MatMul) {
+	const cols, step = 256, 1024
+	rows := streamBytes/4/cols + 41
+	got, want, a, b := c.New(F32, rows, cols), c.New(F32, rows, cols), numbered(c, rows, depth), numbered(c, depth, cols)
+	c.MatMul(got, a, b, op)
+	for lo := 0; lo < rows; lo += step {
+		hi := min(rows, lo+step)
+		c.MatMul(want.Slice(lo, hi), a.Slice(lo, hi), b, op)
+	}
+	if !slices.Equal(got.f32, want.f32) {
+		t.Errorf("%d columns, %+v: far results differ", depth, op)
+	}
+	for _, m := range []Matrix{got, want, a, b} {
+		c.Free(m)
+	}
+}
+
+// numbered is a matrix of numbers that are not all alike, quickly made.
+func numbered(c *CPU, rows, cols int) Matrix {
+	m := c.New(F32, rows, cols)
+	for i := range m.f32 {
+		m.f32[i] = float32(i%251)/64 - 2
+	}
+	return m
+}
+
 func TestMatMulSameForAnyThreads(t *testing.T) {
 	for _, level := range levels() {
 		for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {

@@ -5459,7 +5459,7 @@ TEXT ·tilesHalves(SB), NOSPLIT, $56-8
 	MOVQ   $0x00000000, 32(SP)
 	MOVQ   64(AX), R9
 	MOVQ   88(AX), R10
-	MOVQ   112(AX), R15
+	MOVQ   120(AX), R15
 	MOVQ   40(AX), R13
 	MOVQ   $0x00000040, CX
 	KXORW  K1, K1, K1
@@ -5661,20 +5661,108 @@ depth:
 	PREFETCHT1 832(R15)
 	PREFETCHT1 896(R15)
 	PREFETCHT1 960(R15)
-	ADDQ       120(AX), R15
+	ADDQ       128(AX), R15
 	ADDQ       $0x00001040, SI
 	ADDQ       $0x00001040, DI
 	DECQ       R11
 	JNZ        depth
 
 finish:
-	MOVQ         32(SP), SI
-	TESTQ        SI, SI
-	JEQ          store
-	MOVQ         48(SP), BX
-	VMOVUPS      (BX), Z0
-	VMOVUPS      64(BX), Z1
-	MOVQ         40(SP), BX
+	MOVQ    32(SP), SI
+	TESTQ   SI, SI
+	JEQ     store
+	MOVQ    48(SP), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	MOVQ    40(SP), BX
+	CMPQ    112(AX), $0x00
+	JEQ     near
+	MOVQ    $0x00000004, R11
+
+pastUpper:
+	VBROADCASTSS (BX), Z2
+	VMULPS       (R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VMOVNTPS     Z4, (SI)
+	VMULPS       1024(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VMOVNTPS     Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 4(BX), Z2
+	VMULPS       64(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VMOVNTPS     Z6, (SI)
+	VMULPS       1088(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VMOVNTPS     Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 8(BX), Z2
+	VMULPS       128(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VMOVNTPS     Z8, (SI)
+	VMULPS       1152(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VMOVNTPS     Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 12(BX), Z2
+	VMULPS       192(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VMOVNTPS     Z10, (SI)
+	VMULPS       1216(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VMOVNTPS     Z11, 64(SI)
+	ADDQ         R9, SI
+	ADDQ         $0x10, BX
+	ADDQ         $0x00000100, R13
+	DECQ         R11
+	JNZ          pastUpper
+	ADDQ         $0x00000400, R13
+	MOVQ         $0x00000004, R11
+
+pastLower:
+	VBROADCASTSS (BX), Z2
+	VMULPS       (R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VMOVNTPS     Z4, (SI)
+	VMULPS       1024(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VMOVNTPS     Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 4(BX), Z2
+	VMULPS       64(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VMOVNTPS     Z6, (SI)
+	VMULPS       1088(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VMOVNTPS     Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 8(BX), Z2
+	VMULPS       128(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VMOVNTPS     Z8, (SI)
+	VMULPS       1152(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VMOVNTPS     Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 12(BX), Z2
+	VMULPS       192(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VMOVNTPS     Z10, (SI)
+	VMULPS       1216(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VMOVNTPS     Z11, 64(SI)
+	ADDQ         R9, SI
+	ADDQ         $0x10, BX
+	ADDQ         $0x00000100, R13
+	DECQ         R11
+	JNZ          pastLower
+	ADDQ         $0x00000400, R13
+	JMP          scaled
+
+near:
+	MOVQ $0x00000004, R11
+
+addUpper:
 	VBROADCASTSS (BX), Z2
 	VMULPS       (R13), Z2, Z4
 	VMULPS       Z0, Z4, Z4
@@ -5715,286 +5803,62 @@ finish:
 	VADDPS       64(SI), Z11, K1, Z11
 	VMOVUPS      Z11, 64(SI)
 	ADDQ         R9, SI
-	VBROADCASTSS 16(BX), Z2
-	VMULPS       256(R13), Z2, Z4
+	ADDQ         $0x10, BX
+	ADDQ         $0x00000100, R13
+	DECQ         R11
+	JNZ          addUpper
+	ADDQ         $0x00000400, R13
+	MOVQ         $0x00000004, R11
+
+addLower:
+	VBROADCASTSS (BX), Z2
+	VMULPS       (R13), Z2, Z4
 	VMULPS       Z0, Z4, Z4
 	VADDPS       (SI), Z4, K1, Z4
 	VMOVUPS      Z4, (SI)
-	VMULPS       1280(R13), Z2, Z5
+	VMULPS       1024(R13), Z2, Z5
 	VMULPS       Z1, Z5, Z5
 	VADDPS       64(SI), Z5, K1, Z5
 	VMOVUPS      Z5, 64(SI)
 	ADDQ         R9, SI
-	VBROADCASTSS 20(BX), Z2
-	VMULPS       320(R13), Z2, Z6
+	VBROADCASTSS 4(BX), Z2
+	VMULPS       64(R13), Z2, Z6
 	VMULPS       Z0, Z6, Z6
 	VADDPS       (SI), Z6, K1, Z6
 	VMOVUPS      Z6, (SI)
-	VMULPS       1344(R13), Z2, Z7
+	VMULPS       1088(R13), Z2, Z7
 	VMULPS       Z1, Z7, Z7
 	VADDPS       64(SI), Z7, K1, Z7
 	VMOVUPS      Z7, 64(SI)
 	ADDQ         R9, SI
-	VBROADCASTSS 24(BX), Z2
-	VMULPS       384(R13), Z2, Z8
+	VBROADCASTSS 8(BX), Z2
+	VMULPS       128(R13), Z2, Z8
 	VMULPS       Z0, Z8, Z8
 	VADDPS       (SI), Z8, K1, Z8
 	VMOVUPS      Z8, (SI)
-	VMULPS       1408(R13), Z2, Z9
+	VMULPS       1152(R13), Z2, Z9
 	VMULPS       Z1, Z9, Z9
 	VADDPS       64(SI), Z9, K1, Z9
 	VMOVUPS      Z9, 64(SI)
 	ADDQ         R9, SI
-	VBROADCASTSS 28(BX), Z2
-	VMULPS       448(R13), Z2, Z10
+	VBROADCASTSS 12(BX), Z2
+	VMULPS       192(R13), Z2, Z10
 	VMULPS       Z0, Z10, Z10
 	VADDPS       (SI), Z10, K1, Z10
 	VMOVUPS      Z10, (SI)
-	VMULPS       1472(R13), Z2, Z11
+	VMULPS       1216(R13), Z2, Z11
 	VMULPS       Z1, Z11, Z11
 	VADDPS       64(SI), Z11, K1, Z11
 	VMOVUPS      Z11, 64(SI)
 	ADDQ         R9, SI
-	VBROADCASTSS 32(BX), Z2
-	VMULPS       512(R13), Z2, Z4
-	VMULPS       Z0, Z4, Z4
-	VADDPS       (SI), Z4, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VMULPS       1536(R13), Z2, Z5
-	VMULPS       Z1, Z5, Z5
-	VADDPS       64(SI), Z5, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 36(BX), Z2
-	VMULPS       576(R13), Z2, Z6
-	VMULPS       Z0, Z6, Z6
-	VADDPS       (SI), Z6, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VMULPS       1600(R13), Z2, Z7
-	VMULPS       Z1, Z7, Z7
-	VADDPS       64(SI), Z7, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 40(BX), Z2
-	VMULPS       640(R13), Z2, Z8
-	VMULPS       Z0, Z8, Z8
-	VADDPS       (SI), Z8, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VMULPS       1664(R13), Z2, Z9
-	VMULPS       Z1, Z9, Z9
-	VADDPS       64(SI), Z9, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 44(BX), Z2
-	VMULPS       704(R13), Z2, Z10
-	VMULPS       Z0, Z10, Z10
-	VADDPS       (SI), Z10, K1, Z10
-	VMOVUPS      Z10, (SI)
-	VMULPS       1728(R13), Z2, Z11
-	VMULPS       Z1, Z11, Z11
-	VADDPS       64(SI), Z11, K1, Z11
-	VMOVUPS      Z11, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 48(BX), Z2
-	VMULPS       768(R13), Z2, Z4
-	VMULPS       Z0, Z4, Z4
-	VADDPS       (SI), Z4, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VMULPS       1792(R13), Z2, Z5
-	VMULPS       Z1, Z5, Z5
-	VADDPS       64(SI), Z5, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 52(BX), Z2
-	VMULPS       832(R13), Z2, Z6
-	VMULPS       Z0, Z6, Z6
-	VADDPS       (SI), Z6, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VMULPS       1856(R13), Z2, Z7
-	VMULPS       Z1, Z7, Z7
-	VADDPS       64(SI), Z7, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 56(BX), Z2
-	VMULPS       896(R13), Z2, Z8
-	VMULPS       Z0, Z8, Z8
-	VADDPS       (SI), Z8, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VMULPS       1920(R13), Z2, Z9
-	VMULPS       Z1, Z9, Z9
-	VADDPS       64(SI), Z9, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 60(BX), Z2
-	VMULPS       960(R13), Z2, Z10
-	VMULPS       Z0, Z10, Z10
-	VADDPS       (SI), Z10, K1, Z10
-	VMOVUPS      Z10, (SI)
-	VMULPS       1984(R13), Z2, Z11
-	VMULPS       Z1, Z11, Z11
-	VADDPS       64(SI), Z11, K1, Z11
-	VMOVUPS      Z11, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 64(BX), Z2
-	VMULPS       2048(R13), Z2, Z4
-	VMULPS       Z0, Z4, Z4
-	VADDPS       (SI), Z4, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VMULPS       3072(R13), Z2, Z5
-	VMULPS       Z1, Z5, Z5
-	VADDPS       64(SI), Z5, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 68(BX), Z2
-	VMULPS       2112(R13), Z2, Z6
-	VMULPS       Z0, Z6, Z6
-	VADDPS       (SI), Z6, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VMULPS       3136(R13), Z2, Z7
-	VMULPS       Z1, Z7, Z7
-	VADDPS       64(SI), Z7, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 72(BX), Z2
-	VMULPS       2176(R13), Z2, Z8
-	VMULPS       Z0, Z8, Z8
-	VADDPS       (SI), Z8, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VMULPS       3200(R13), Z2, Z9
-	VMULPS       Z1, Z9, Z9
-	VADDPS       64(SI), Z9, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 76(BX), Z2
-	VMULPS       2240(R13), Z2, Z10
-	VMULPS       Z0, Z10, Z10
-	VADDPS       (SI), Z10, K1, Z10
-	VMOVUPS      Z10, (SI)
-	VMULPS       3264(R13), Z2, Z11
-	VMULPS       Z1, Z11, Z11
-	VADDPS       64(SI), Z11, K1, Z11
-	VMOVUPS      Z11, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 80(BX), Z2
-	VMULPS       2304(R13), Z2, Z4
-	VMULPS       Z0, Z4, Z4
-	VADDPS       (SI), Z4, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VMULPS       3328(R13), Z2, Z5
-	VMULPS       Z1, Z5, Z5
-	VADDPS       64(SI), Z5, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 84(BX), Z2
-	VMULPS       2368(R13), Z2, Z6
-	VMULPS       Z0, Z6, Z6
-	VADDPS       (SI), Z6, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VMULPS       3392(R13), Z2, Z7
-	VMULPS       Z1, Z7, Z7
-	VADDPS       64(SI), Z7, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 88(BX), Z2
-	VMULPS       2432(R13), Z2, Z8
-	VMULPS       Z0, Z8, Z8
-	VADDPS       (SI), Z8, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VMULPS       3456(R13), Z2, Z9
-	VMULPS       Z1, Z9, Z9
-	VADDPS       64(SI), Z9, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 92(BX), Z2
-	VMULPS       2496(R13), Z2, Z10
-	VMULPS       Z0, Z10, Z10
-	VADDPS       (SI), Z10, K1, Z10
-	VMOVUPS      Z10, (SI)
-	VMULPS       3520(R13), Z2, Z11
-	VMULPS       Z1, Z11, Z11
-	VADDPS       64(SI), Z11, K1, Z11
-	VMOVUPS      Z11, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 96(BX), Z2
-	VMULPS       2560(R13), Z2, Z4
-	VMULPS       Z0, Z4, Z4
-	VADDPS       (SI), Z4, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VMULPS       3584(R13), Z2, Z5
-	VMULPS       Z1, Z5, Z5
-	VADDPS       64(SI), Z5, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 100(BX), Z2
-	VMULPS       2624(R13), Z2, Z6
-	VMULPS       Z0, Z6, Z6
-	VADDPS       (SI), Z6, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VMULPS       3648(R13), Z2, Z7
-	VMULPS       Z1, Z7, Z7
-	VADDPS       64(SI), Z7, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 104(BX), Z2
-	VMULPS       2688(R13), Z2, Z8
-	VMULPS       Z0, Z8, Z8
-	VADDPS       (SI), Z8, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VMULPS       3712(R13), Z2, Z9
-	VMULPS       Z1, Z9, Z9
-	VADDPS       64(SI), Z9, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 108(BX), Z2
-	VMULPS       2752(R13), Z2, Z10
-	VMULPS       Z0, Z10, Z10
-	VADDPS       (SI), Z10, K1, Z10
-	VMOVUPS      Z10, (SI)
-	VMULPS       3776(R13), Z2, Z11
-	VMULPS       Z1, Z11, Z11
-	VADDPS       64(SI), Z11, K1, Z11
-	VMOVUPS      Z11, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 112(BX), Z2
-	VMULPS       2816(R13), Z2, Z4
-	VMULPS       Z0, Z4, Z4
-	VADDPS       (SI), Z4, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VMULPS       3840(R13), Z2, Z5
-	VMULPS       Z1, Z5, Z5
-	VADDPS       64(SI), Z5, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 116(BX), Z2
-	VMULPS       2880(R13), Z2, Z6
-	VMULPS       Z0, Z6, Z6
-	VADDPS       (SI), Z6, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VMULPS       3904(R13), Z2, Z7
-	VMULPS       Z1, Z7, Z7
-	VADDPS       64(SI), Z7, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 120(BX), Z2
-	VMULPS       2944(R13), Z2, Z8
-	VMULPS       Z0, Z8, Z8
-	VADDPS       (SI), Z8, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VMULPS       3968(R13), Z2, Z9
-	VMULPS       Z1, Z9, Z9
-	VADDPS       64(SI), Z9, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	ADDQ         R9, SI
-	VBROADCASTSS 124(BX), Z2
-	VMULPS       3008(R13), Z2, Z10
-	VMULPS       Z0, Z10, Z10
-	VADDPS       (SI), Z10, K1, Z10
-	VMOVUPS      Z10, (SI)
-	VMULPS       4032(R13), Z2, Z11
-	VMULPS       Z1, Z11, Z11
-	VADDPS       64(SI), Z11, K1, Z11
-	VMOVUPS      Z11, 64(SI)
-	ADDQ         R9, SI
+	ADDQ         $0x10, BX
+	ADDQ         $0x00000100, R13
+	DECQ         R11
+	JNZ          addLower
+	ADDQ         $0x00000400, R13
+
+scaled:
+	SUBQ $0x00001000, R13
 
 store:
 	TESTQ R10, R10
@@ -6040,6 +5904,7 @@ store:
 end:
 	LONG $0x4978e2c4
 	BYTE $0xc0
+	SFENCE
 	VZEROUPPER
 	RET
 

@@ -32,6 +32,7 @@ type Halves struct {
 	Depth, Rows, Panels  int
 	Add                  int
 	Own                  int // C is far: ask for it before it is written
+	Past                 int // C is lines on their own, and not added to: write it past the caches
 	// Ahead is memory the caller will need next: 1024 bytes from it are asked for in each
 	// step of depth, AheadStep further each time.
 	Ahead     uintptr

@@ -116,30 +116,32 @@ func TestHalvesAgreeWithTwin(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, s := range [][3]int{{1, 1, 1}, {2, 3, 1}, {1, 2, 4}, {3, 2, 2}} {
 		rows, depth, panels := s[0], s[1], s[2]
-		crow := panels*32 + r.IntN(3)*8
+		crow := panels*32 + r.IntN(3)*16
 		a, b := make([]uint16, rows*depth*HalfBlock), make([]uint16, panels*depth*HalfBlock)
 		backA, backB, room := make([]float32, 32*rows), make([]float32, 32*panels), make([]float32, RoomHalves)
 		for i := range rows {
 			HalveRows(AVX512, a[i*depth*HalfBlock:], backA[32*i:], randomSingles(r, 1024*depth), 32, 32*depth, 32*depth)
 		}
 		HalvePairs(AVX512, b, backB, randomSingles(r, 1024*depth*panels), 32*depth, 32*panels, 32*panels, depth*HalfBlock)
-		for add := range 2 {
+		for way := range 3 {
+			add, past := way%2, way/2
 			run := func(l Level) []float32 {
-				c := make([]float32, rows*32*crow)
+				c := make([]float32, rows*32*crow+16)
 				for i := range c {
 					c[i] = float32(i % 7)
 				}
+				c = c[(64-int(uintptr(unsafe.Pointer(&c[0]))%64))/4%16:][:rows*32*crow] // beginning with a line
 				tiles := &Halves{A: unsafe.Pointer(&a[0]), B: unsafe.Pointer(&b[0]), C: unsafe.Pointer(&c[0]),
 					BackA: unsafe.Pointer(&backA[0]), BackB: unsafe.Pointer(&backB[0]), Room: unsafe.Pointer(&room[0]),
 					APanel: 2 * depth * HalfBlock, BPanel: 2 * depth * HalfBlock, CRow: 4 * crow,
-					Depth: depth, Rows: rows, Panels: panels, Add: add}
+					Depth: depth, Rows: rows, Panels: panels, Add: add, Past: past}
 				tiles.Run(l)
 				return c
 			}
 			got, want := run(AMXFP16), run(Generic)
 			for i := range got {
 				if !(math.Abs(float64(got[i]-want[i])) <= 1e-4) {
-					t.Fatalf("%v, add %d: number %d is %g, want %g", s, add, i, got[i], want[i])
+					t.Fatalf("%v, add %d, past the caches %d: number %d is %g, want %g", s, add, past, i, got[i], want[i])
 				}
 			}
 		}

@@ -256,6 +256,7 @@ const (
 	fieldHalfPanels
 	fieldHalfAdd
 	fieldHalfOwn
+	fieldHalfPast
 	fieldHalfAhead
 	fieldHalfAheadStep
 )
@@ -349,7 +350,7 @@ func productHalves() {
 	MOVQ(lateC, a)
 	TESTQ(a, a)
 	JEQ(LabelRef("store"))
-	scaleSums(room, a, crow, tmp, lateA, lateB)
+	scaleSums(room, a, crow, tmp, k, lateA, lateB, Mem{Base: t, Disp: fieldHalfPast})
 	Label("store")
 	TESTQ(panels, panels)
 	JEQ(LabelRef("end"))
@@ -380,27 +381,54 @@ func productHalves() {
 	JMP(LabelRef("finish"))
 	Label("end")
 	releaseTiles()
+	SFENCE() // for rows that went past the caches
 	VZEROUPPER()
 	RET()
 }
 
-// scaleSums takes the scales of A's rows and B's columns back, from a room to 32 rows of C.
-func scaleSums(room, c, crow, tmp GPPhysical, backA, backB Mem) {
+// scaleSums takes the scales of A's rows and B's columns back, from a room to 32 rows of C, four at a time. What goes past
+// the caches is not added to.
+func scaleSums(room, c, crow, tmp, n GPPhysical, backA, backB, past Mem) {
 	MOVQ(backB, tmp)
 	VMOVUPS(Mem{Base: tmp}, Z0)
 	VMOVUPS(Mem{Base: tmp, Disp: 64}, Z1)
 	MOVQ(backA, tmp)
-	for r := range 32 {
-		VBROADCASTSS(Mem{Base: tmp, Disp: 4 * r}, Z2)
-		for i, v := range []VecPhysical{Z0, Z1} {
-			z := zmm(4 + 2*(r%4) + i)
-			VMULPS(Mem{Base: room, Disp: r/16*halfBytes + i*tileBytes + r%16*64}, Z2, z)
-			VMULPS(v, z, z)
-			VADDPS(Mem{Base: c, Disp: 64 * i}, z, K1, z)
-			VMOVUPS(z, Mem{Base: c, Disp: 64 * i})
+	rows := func(name string, store func(z VecPhysical, to Mem)) {
+		Label(name)
+		for r := range 4 {
+			VBROADCASTSS(Mem{Base: tmp, Disp: 4 * r}, Z2)
+			for i, v := range []VecPhysical{Z0, Z1} {
+				z := zmm(4 + 2*r + i)
+				VMULPS(Mem{Base: room, Disp: i*tileBytes + 64*r}, Z2, z)
+				VMULPS(v, z, z)
+				store(z, Mem{Base: c, Disp: 64 * i})
+			}
+			ADDQ(crow, c)
 		}
-		ADDQ(crow, c)
+		ADDQ(Imm(16), tmp)
+		ADDQ(U32(256), room)
+		DECQ(n)
+		JNZ(LabelRef(name))
 	}
+	// Two tiles of upper rows, then two of lower.
+	each := func(name string, store func(z VecPhysical, to Mem)) {
+		for _, part := range []string{"Upper", "Lower"} {
+			MOVQ(U32(4), n)
+			rows(name+part, store)
+			ADDQ(U32(tileBytes), room)
+		}
+	}
+	CMPQ(past, Imm(0))
+	JEQ(LabelRef("near"))
+	each("past", func(z VecPhysical, to Mem) { VMOVNTPS(z, to) })
+	JMP(LabelRef("scaled"))
+	Label("near")
+	each("add", func(z VecPhysical, to Mem) {
+		VADDPS(to, z, K1, z)
+		VMOVUPS(z, to)
+	})
+	Label("scaled")
+	SUBQ(U32(4*tileBytes), room)
 }
 
 // hasHalves asks the processor whether it multiplies tiles of half precision (leaf 7, part 1, bit 21 of EAX).
