@@ -16,6 +16,8 @@ type entry struct {
 	// balance is what the method keeps even when the user names nothing; the splits
 	// among it are left out where the dataset has none.
 	balance string
+	// seeded methods draw at random: another seed gives another partition.
+	seeded bool
 	// cheap methods are run beside the chosen one for comparison.
 	cheap bool
 }
@@ -23,15 +25,15 @@ type entry struct {
 // entries in the order they are shown: from the simplest to the best.
 func entries() []entry {
 	return []entry{
-		{"random", Random, "shuffled and dealt out; the baseline", "vertices", true},
-		{"hash", Hash, "by a hash of the vertex number", "vertices", true},
-		{"chunk", Chunk, "ranges of consecutive vertices with equal numbers of edges", "edges", true},
-		{"ldg", LDG, "streaming, linear deterministic greedy", "vertices", true},
-		{"fennel", Fennel, "streaming, Fennel", "vertices", true},
-		{"bytegnn", ByteGNN, "neighbourhood blocks of training, validation and test vertices", "vertices,train,val,test", false},
-		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", "vertices", false},
-		{"g3", G3, "multilevel, then swaps until remote vertices are even", "vertices,edges:0.1", false},
-		{"metis", Metis, "the system's libmetis, if it is installed", "vertices", false},
+		{"random", Random, "shuffled and dealt out; the baseline", "vertices", true, true},
+		{"hash", Hash, "by a hash of the vertex number", "vertices", true, true},
+		{"chunk", Chunk, "ranges of consecutive vertices with equal numbers of edges", "edges", false, true},
+		{"ldg", LDG, "streaming, linear deterministic greedy", "vertices", false, true},
+		{"fennel", Fennel, "streaming, Fennel", "vertices", false, true},
+		{"bytegnn", ByteGNN, "neighbourhood blocks of training, validation and test vertices", "vertices,train,val,test", false, false},
+		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", "vertices", true, false},
+		{"g3", G3, "multilevel, then swaps until remote vertices are even", "vertices,edges:0.1", true, false},
+		{"metis", Metis, "the system's libmetis, if it is installed", "vertices", true, false},
 	}
 }
 

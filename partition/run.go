@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ type Options struct {
 	// BestEffort writes the best partition found where Balance cannot be met.
 	BestEffort bool
 	Seed       uint64
+	Tries      int // cuts to keep the best of; 0: one
 	Threads    int
 	Passes     int
 	Hops       int
@@ -47,6 +47,8 @@ type Report struct {
 	Method           string             `json:"method"`
 	Objective        string             `json:"objective"`
 	Seed             uint64             `json:"seed"`
+	Tries            int                `json:"tries"`
+	KeptSeed         uint64             `json:"kept_seed"` // which alone gives this partition again
 	Parts            int                `json:"parts"`
 	Servers          int                `json:"servers"`
 	EdgeCut          int64              `json:"edge_cut"`
@@ -112,7 +114,7 @@ func Run(ctx context.Context, dir string, opt Options) (*Report, error) {
 }
 
 func (o *Options) validate() error {
-	if _, err := find(o.Method); err != nil {
+	if err := o.checkTries(); err != nil {
 		return err
 	}
 	if o.Servers > 1 && o.Parts%o.Servers != 0 {
@@ -237,29 +239,21 @@ func featureLen(f *graph.Features) int {
 // where the user asked for balance.
 func (j *job) cut(ctx context.Context) error {
 	o := &j.opt
-	start := time.Now()
-	parts, err := Hierarchical(ctx, o.Method, &j.p, max(o.Servers, 1))
-	seconds := time.Since(start).Seconds()
-	if parts != nil && err == nil {
-		err = newLoads(&j.p).of(parts).unbalanced(parts)
-	}
-	var u *Unbalanced
-	var note string
-	switch {
-	case errors.As(err, &u) && (o.Balance == "" || o.BestEffort):
-		parts, note = u.Parts, u.Error()
-	case err != nil:
+	best, seconds, err := j.bestTry(ctx)
+	if err != nil {
 		return err
 	}
-	j.parts = parts
-	j.q = Measure(j.d.Graph, parts, o.Parts, j.all, j.d.Meta.Symmetric, o.Threads)
+	if best.err != nil && o.Balance != "" && !o.BestEffort {
+		return best.err
+	}
+	j.parts, j.q, j.p.Seed = best.parts, best.q, best.seed
 	j.report(seconds)
-	if note != "" {
-		j.r.Notes = append(j.r.Notes, note)
+	if best.err != nil {
+		j.r.Notes = append(j.r.Notes, best.err.Error())
 	}
 	j.warn()
 	j.r.Plan = j.q.Foresee(j.model)
-	j.r.Plan.ForeseeSampled(j.d.Graph, parts, j.d.Splits.Train, j.model, o.Parts, o.Seed)
+	j.r.Plan.ForeseeSampled(j.d.Graph, j.parts, j.d.Splits.Train, j.model, o.Parts, o.Seed)
 	return nil
 }
 
@@ -271,7 +265,7 @@ func (j *job) report(seconds float64) {
 		edges /= 2
 	}
 	j.r = &Report{Dataset: j.d.Meta.Name, Vertices: int64(j.d.Graph.Nodes()), Edges: j.d.Graph.Edges(), Method: o.Method, Objective: o.Objective.String(),
-		Seed: o.Seed, Parts: o.Parts, Servers: max(o.Servers, 1), EdgeCut: q.EdgeCut, EdgeCutShare: float64(q.EdgeCut) / float64(max(edges, 1)),
+		Seed: o.Seed, Tries: max(o.Tries, 1), KeptSeed: j.p.Seed, Parts: o.Parts, Servers: max(o.Servers, 1), EdgeCut: q.EdgeCut, EdgeCutShare: float64(q.EdgeCut) / float64(max(edges, 1)),
 		CommVolume: q.CommVolume, Balance: q.Balance, RemoteMax: most, RemoteMin: least, RemoteMaxOverMin: q.RemoteMaxOverMin(),
 		HaloBytes: q.CommVolume * int64(j.model.FeatureLen), Seconds: seconds,
 		Core: q.Core, CoreEdges: q.Edges, Remote: q.Remote, Traffic: q.Traffic}
@@ -304,7 +298,7 @@ func (j *job) write(ctx context.Context) error {
 	}
 	start := time.Now()
 	if err := Write(ctx, j.d, j.parts, o.Parts, j.q, WriteOptions{Dir: o.Out, PartDirs: o.PartDirs, Overwrite: o.Overwrite,
-		Servers: o.Servers, Threads: o.Threads, Method: o.Method, Seed: o.Seed, Progress: o.Progress}); err != nil {
+		Servers: o.Servers, Threads: o.Threads, Method: o.Method, Seed: j.p.Seed, Progress: o.Progress}); err != nil {
 		return err
 	}
 	j.r.Out, j.r.WriteSeconds = o.Out, time.Since(start).Seconds()

@@ -26,6 +26,7 @@ type PartitionSpec struct {
 	Balance                 string
 	BestEffort              bool
 	Seed                    uint64
+	Tries                   int
 	Threads, Passes, Hops   int
 	Out, PartDir            string
 	Overwrite, Verify       bool
@@ -40,7 +41,7 @@ type PartitionSpec struct {
 
 // DefaultPartition is the spec when nothing is said.
 func DefaultPartition() PartitionSpec {
-	return PartitionSpec{Method: "multilevel", Objective: "cut", Seed: 1, Servers: 1, Model: "sage", Layers: 3, Hidden: 256, Heads: 4, BatchSize: 1024, Fanout: []int{15, 10, 5}}
+	return PartitionSpec{Method: "multilevel", Objective: "cut", Seed: 1, Tries: 1, Servers: 1, Model: "sage", Layers: 3, Hidden: 256, Heads: 4, BatchSize: 1024, Fanout: []int{15, 10, 5}}
 }
 
 // PartitionMethods lists the methods, each with a line on what it does.
@@ -163,6 +164,9 @@ func (s *PartitionSpec) options() (opt partition.Options, err error) {
 	if s.Servers < 1 || s.Servers > parts {
 		return opt, mistake("--servers", fmt.Sprint(s.Servers), fmt.Sprintf("1 to %d, the parts", parts), "")
 	}
+	if s.Tries < 1 {
+		return opt, mistake("--tries", fmt.Sprint(s.Tries), "at least 1", "cut once, or several times to keep the best")
+	}
 	objective, err := partition.ParseObjective(s.Objective)
 	if err != nil {
 		return opt, partitionMistake(err)
@@ -174,7 +178,7 @@ func (s *PartitionSpec) options() (opt partition.Options, err error) {
 		return opt, err
 	}
 	opt = partition.Options{Parts: parts, Servers: s.Servers, Method: s.Method, Objective: objective, Balance: s.Balance, BestEffort: s.BestEffort,
-		Seed: s.Seed, Threads: s.Threads, Passes: s.Passes, Hops: s.Hops, Out: s.Out, Overwrite: s.Overwrite, Verify: s.Verify, Compare: s.HTML != "",
+		Seed: s.Seed, Tries: s.Tries, Threads: s.Threads, Passes: s.Passes, Hops: s.Hops, Out: s.Out, Overwrite: s.Overwrite, Verify: s.Verify, Compare: s.HTML != "",
 		Model: partition.Model{Name: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads, BatchSize: s.BatchSize, Fanout: s.Fanout}}
 	if s.PartDir != "" {
 		if !strings.Contains(s.PartDir, "{}") && parts > 1 {
@@ -194,7 +198,7 @@ func partitionMistake(err error) error {
 		return err
 	}
 	switch in.Field {
-	case "parts", "method", "servers", "workers", "balance", "objective", "part-dir", "model", "out":
+	case "parts", "method", "servers", "workers", "tries", "balance", "objective", "part-dir", "model", "out":
 		named := *in
 		named.Field = "--" + in.Field
 		return &named
@@ -211,6 +215,9 @@ func (r *PartitionReport) Write(path string, stdout io.Writer) error {
 func (r *PartitionReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d parts by %s in %s\n", r.Dataset, r.Parts, r.Method, event.Duration(time.Duration(r.Seconds*float64(time.Second))))
+	if r.Tries > 1 {
+		fmt.Fprintf(&b, "  best of %d tries       that of seed %d\n", r.Tries, r.KeptSeed)
+	}
 	fmt.Fprintf(&b, "  edge cut              %s of edges (%s)\n", percent(r.EdgeCutShare), event.Count(r.EdgeCut))
 	fmt.Fprintf(&b, "  communication volume  %s rows; most over fewest remote %.3f\n", event.Count(r.CommVolume), r.RemoteMaxOverMin)
 	if r.Servers > 1 {

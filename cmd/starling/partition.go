@@ -88,6 +88,7 @@ func partitionFlags(f *pflag.FlagSet, s *run.PartitionSpec, names []string) {
 	f.StringVar(&s.Balance, "balance", s.Balance, "what to keep even, with tolerances: vertices:0.05,edges:0.1,train,val,test,features")
 	f.BoolVar(&s.BestEffort, "best-effort", s.BestEffort, "where --balance cannot be met, write the best found")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of all random draws")
+	f.IntVar(&s.Tries, "tries", s.Tries, "cut so often, with seeds made of --seed, and keep the best by --objective")
 	f.IntVar(&s.Threads, "threads", s.Threads, "cores to use; 0: all. The result is the same")
 	f.IntVar(&s.Passes, "passes", s.Passes, "passes of a streaming method; 0: its own choice")
 	f.IntVar(&s.Hops, "hops", s.Hops, "reach of bytegnn's blocks; 0: two")

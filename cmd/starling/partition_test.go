@@ -52,6 +52,8 @@ func TestPartition(t *testing.T) {
 		"--parts":        {"partition", "g", "--parts", "3000", "--method", "hash"},
 		"--method":       {"partition", "g", "--parts", "2", "--method", "fenel"},
 		"--balance":      {"partition", "g", "--parts", "2", "--balance", "beauty"},
+		"found 0, want ": {"partition", "g", "--parts", "2", "--tries", "0"},
+		"chunk, want 1":  {"partition", "g", "--parts", "2", "--method", "chunk", "--tries", "2"},
 		"\"vertices\"":   {"partition", "g", "--parts", "7", "--method", "hash", "--balance", "vertices:0"},
 		"overwrite":      {"partition", "g", "--parts", "2", "--method", "hash", "--out", "p"},
 		"no partition":   {"partition", "g", "--parts", "2", "--method", "hash", "--out", "g"},

@@ -1,0 +1,98 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"starling/graph"
+	"starling/rng"
+)
+
+// One cut is luck on a small graph. Tries make several, each with a seed of its own, and
+// keep the best: the one that breaks the limits least, of equals the one with least of the
+// objective, of those the first. The first seed is the user's, so more tries are never
+// worse than fewer.
+
+// try is one cut and what it is worth.
+type try struct {
+	seed  uint64
+	parts []uint32
+	q     *Quality
+	err   error // an Unbalanced one, or nil
+	over  float64
+}
+
+// checkTries tells what is wrong with the number of tries; none means one.
+func (o *Options) checkTries() error {
+	e, err := find(o.Method)
+	switch {
+	case err != nil:
+		return err
+	case o.Tries < 0:
+		return &graph.InputError{Field: "tries", Found: fmt.Sprint(o.Tries), Want: "at least 1", Fix: "cut once, or several times to keep the best"}
+	case o.Tries > 1 && !e.seeded:
+		return &graph.InputError{Field: "tries", Found: fmt.Sprintf("%d with the method %s", o.Tries, o.Method), Want: "1, as this method draws nothing at random",
+			Fix: "leave it out, or choose another method"}
+	}
+	return nil
+}
+
+// seedOf is the seed of a try.
+func seedOf(seed uint64, try int) uint64 {
+	if try == 0 {
+		return seed
+	}
+	return uint64(rng.New(seed).Fold(uint64(try)).Uint32(0)) // short enough to be typed
+}
+
+// bestTry is the best of all tries, and how long they took without being measured.
+func (j *job) bestTry(ctx context.Context) (best *try, seconds float64, err error) {
+	tries := max(j.opt.Tries, 1)
+	for i := range tries {
+		start := time.Now()
+		t, err := j.try(ctx, seedOf(j.opt.Seed, i))
+		seconds += time.Since(start).Seconds()
+		if err != nil {
+			return nil, 0, err
+		}
+		t.q = Measure(j.d.Graph, t.parts, j.opt.Parts, j.all, j.d.Meta.Symmetric, j.opt.Threads)
+		if best == nil || t.better(best, j.opt.Objective) {
+			best = t
+		}
+		if tries > 1 {
+			j.p.report("try", int64(i+1), int64(tries))
+		}
+	}
+	return best, seconds, nil
+}
+
+// try cuts once.
+func (j *job) try(ctx context.Context, seed uint64) (*try, error) {
+	p := j.p
+	p.Seed = seed
+	parts, err := Hierarchical(ctx, j.opt.Method, &p, max(j.opt.Servers, 1))
+	var u *Unbalanced
+	if errors.As(err, &u) {
+		parts = u.Parts
+	} else if err != nil {
+		return nil, err
+	}
+	l := newLoads(&p).of(parts)
+	if err == nil {
+		err = l.unbalanced(parts)
+	}
+	return &try{seed: seed, parts: parts, err: err, over: l.excess()}, nil
+}
+
+// better tells whether t is to be kept instead of than.
+func (t *try) better(than *try, o Objective) bool {
+	switch {
+	case t.over != than.over:
+		return t.over < than.over
+	case o == Volume:
+		return t.q.CommVolume < than.q.CommVolume
+	}
+	return t.q.EdgeCut < than.q.EdgeCut
+}
