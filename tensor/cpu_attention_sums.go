@@ -16,13 +16,13 @@ type scoreSums struct {
 }
 
 // scoreGroups is how many groups of sources there are: about as many as a vertex has neighbours, so that adding groups' sums costs
-// no more than adding entries would; none where that is too few to keep cores busy.
+// no more than adding entries would, in eights, so that two, four or eight cores are done at once; none where that is too few to keep cores busy.
 func scoreGroups(adj *Sparse, op Attention) int {
 	if !op.DEdge.IsZero() || adj.Rows == 0 {
 		return 0
 	}
 	if n := min(32, adj.Entries()/int64(adj.Rows)); n >= 8 {
-		return int(n)
+		return int(n+7) &^ 7
 	}
 	return 0
 }
