@@ -116,9 +116,10 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 			Left: left.Slice(x.lo, x.hi).strided(), DLeft: dleft.Slice(x.lo, x.hi).strided(),
 			Packed: packed.f32, Edge: edge.f32, EdgeHeads: op.Heads, Sums: sums,
 			Slope: float32(op.Slope), Score: op.Edge.f32, Drop: fromSrc(drop, x.lo), Keys: keys, Work: *work,
+			Stream: dz.Bytes() >= streamBytes,
 		}
 		if x.part >= 0 {
-			a.DZ = partDZ.Slice(x.part, x.part+1).strided()
+			a.DZ, a.Stream = partDZ.Slice(x.part, x.part+1).strided(), false
 			a.DLeft = partDLeft.Slice(x.part, x.part+1).strided()
 		}
 		simd.AttendGrad(c.level, &a)

@@ -196,6 +196,7 @@ type AttentionGrad struct {
 	EdgeHeads int
 	Score     []float32 // as Attention's, at the entry's place
 	Slope     float32
+	Stream    bool             // as RowSums', of DZ
 	Drop      AttentionDropout // SrcIDs start at the first of the rows
 	Keys      []uint64         // with dropout, the key of each destination's draws, RowKey
 	Work      []float32

@@ -48,6 +48,7 @@ type attendGradArgs struct {
 	headShape
 	dstHead, dstShift     int // as headBytes and shift, of dst
 	mode                  int
+	loop                  int // how wide rows of many lines are asked for: not at all, from the third-level cache, from memory
 	prefetch              int
 	last                  *uint32 // the last entry, whose wide row may be asked for early
 	ask                   *uint32 // the same for what coefficients are made of; nil: none
@@ -201,6 +202,17 @@ func gradAhead(src Strided, cols int) int {
 		return 0
 	}
 	return 4 * min(max(4096/(cols*src.size()), prefetchEntries), 24)
+}
+
+// loopOf is the loop over wide rows of src: 0 where they are near, 2 where they are in no cache.
+func loopOf(src Strided) int {
+	switch bytes := 4*len(src.F32) + 2*len(src.B16); {
+	case attendAhead(src) == 0:
+		return 0
+	case bytes < 32<<20:
+		return 1
+	}
+	return 2
 }
 
 // cached is how many numbers are taken to stay in a core's caches.
@@ -453,6 +465,7 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 	}
 	if to := a.Ptr[r+n]; to > a.Ptr[r] {
 		w.prefetch, w.last = gradAhead(a.DDst, p.heads*a.Width), &a.Index[to-1]
+		w.loop = loopOf(a.DDst)
 		w.packed = &a.Packed[packPlace(a.Heads, p.first)]
 		if len(a.Packed) > cached/8 { // a group has few entries, whose misses it waits for one group at a time
 			w.ask = w.last
@@ -466,6 +479,9 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 	w.dstShift = w.shift / a.DDst.size() * a.DZ.size()
 	w.src, w.srcStride = a.DDst.at(0, col)
 	w.dst, w.dstStride = a.DZ.at(r, col)
+	if a.Stream && w.mode != modeBF16 && (a.DZ.B16 != nil) == bf16 && linesOnly(w.dst, w.dstStride, w.dstHead) {
+		w.mode |= modeStream
+	}
 	w.z, w.zStride = a.Z.at(r, col)
 	w.left, w.leftStride = a.Left.at(r, p.first)
 	w.dleft, w.dleftStride = a.DLeft.at(r, p.first)

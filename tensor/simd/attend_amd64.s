@@ -7714,9 +7714,9 @@ TEXT ·attendGrad512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         152(DI), R14
-	MOVQ         160(DI), BP
-	MOVQ         176(DI), R15
+	MOVQ         160(DI), R14
+	MOVQ         168(DI), BP
+	MOVQ         184(DI), R15
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -7729,13 +7729,13 @@ TEXT ·attendGrad512(SB), NOSPLIT, $8-8
 	KMOVD        R9, K6
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	XORQ         DX, DX
-	MOVQ         R8, 400(DI)
 	MOVQ         R8, 408(DI)
-	CMPQ         216(DI), $0x04
+	MOVQ         R8, 416(DI)
+	CMPQ         224(DI), $0x04
 	JE           groupFour512
-	CMPQ         216(DI), $0x08
+	CMPQ         224(DI), $0x08
 	JE           groupEight512
-	CMPQ         216(DI), $0x10
+	CMPQ         224(DI), $0x10
 	JE           groupSixteen512
 	JMP          group512
 
@@ -7746,185 +7746,296 @@ row:
 	LEAQ    (R9)(R10*4), R10
 	VPXORD  Z16, Z16, Z16
 	VMOVUPS Z16, 640(R15)
-	CMPQ    72(DI), $0x00000081
-	JE      start1x1x1
-	CMPQ    72(DI), $0x00000082
-	JE      start1x2x1
-	CMPQ    72(DI), $0x00000083
-	JE      start1x3x1
-	CMPQ    72(DI), $0x00000084
-	JE      start1x4x1
-	CMPQ    72(DI), $0x00000085
-	JE      start1x5x1
-	CMPQ    72(DI), $0x00000086
-	JE      start1x6x1
-	CMPQ    72(DI), $0x00000087
-	JE      start1x7x1
-	CMPQ    72(DI), $0x00000088
-	JE      start1x8x1
-	CMPQ    72(DI), $0x00000089
-	JE      start1x9x1
-	CMPQ    72(DI), $0x0000008a
-	JE      start1x10x1
-	CMPQ    72(DI), $0x0000008b
-	JE      start1x11x1
-	CMPQ    72(DI), $0x0000008c
-	JE      start1x12x1
-	CMPQ    72(DI), $0x0000008d
-	JE      start1x13x1
-	CMPQ    72(DI), $0x0000008e
-	JE      start1x14x1
-	CMPQ    72(DI), $0x0000008f
-	JE      start1x15x1
-	CMPQ    72(DI), $0x00000090
-	JE      start1x16x1
-	CMPQ    72(DI), $0x00000121
-	JE      start2x1x2
-	CMPQ    72(DI), $0x00000101
-	JE      start2x1x1
-	CMPQ    72(DI), $0x00000102
-	JE      start2x2x1
-	CMPQ    72(DI), $0x00000103
-	JE      start2x3x1
 	CMPQ    72(DI), $0x00000104
-	JE      start2x4x1
-	CMPQ    72(DI), $0x00000105
-	JE      start2x5x1
-	CMPQ    72(DI), $0x00000106
-	JE      start2x6x1
-	CMPQ    72(DI), $0x00000107
-	JE      start2x7x1
-	CMPQ    72(DI), $0x00000108
-	JE      start2x8x1
-	CMPQ    72(DI), $0x00000221
-	JE      start4x1x2
-	CMPQ    72(DI), $0x00000261
-	JE      start4x1x4
-	CMPQ    72(DI), $0x00000201
-	JE      start4x1x1
-	CMPQ    72(DI), $0x00000202
-	JE      start4x2x1
-	CMPQ    72(DI), $0x00000203
-	JE      start4x3x1
+	JB      below_5
 	CMPQ    72(DI), $0x00000204
-	JE      start4x4x1
+	JB      below_6
 	CMPQ    72(DI), $0x00000421
-	JE      start8x1x2
-	CMPQ    72(DI), $0x00000461
-	JE      start8x1x4
-	CMPQ    72(DI), $0x00000401
-	JE      start8x1x1
-	CMPQ    72(DI), $0x00000402
-	JE      start8x2x1
+	JB      below_7
+	CMPQ    72(DI), $0x00000801
+	JB      below_8
 	CMPQ    72(DI), $0x00000821
-	JE      start16x1x2
+	JB      below_9
 	CMPQ    72(DI), $0x00000861
-	JE      start16x1x4
-	JMP     start16x1x1
+	JB      below_10
+	JMP     start16x1x4
+
+below_10:
+	JMP start16x1x2
+
+below_9:
+	JMP start16x1x1
+
+below_8:
+	CMPQ 72(DI), $0x00000461
+	JB   below_11
+	JMP  start8x1x4
+
+below_11:
+	JMP start8x1x2
+
+below_7:
+	CMPQ 72(DI), $0x00000261
+	JB   below_12
+	CMPQ 72(DI), $0x00000401
+	JB   below_13
+	CMPQ 72(DI), $0x00000402
+	JB   below_14
+	JMP  start8x2x1
+
+below_14:
+	JMP start8x1x1
+
+below_13:
+	JMP start4x1x4
+
+below_12:
+	CMPQ 72(DI), $0x00000221
+	JB   below_15
+	JMP  start4x1x2
+
+below_15:
+	JMP start4x4x1
+
+below_6:
+	CMPQ 72(DI), $0x00000108
+	JB   below_16
+	CMPQ 72(DI), $0x00000201
+	JB   below_17
+	CMPQ 72(DI), $0x00000202
+	JB   below_18
+	CMPQ 72(DI), $0x00000203
+	JB   below_19
+	JMP  start4x3x1
+
+below_19:
+	JMP start4x2x1
+
+below_18:
+	JMP start4x1x1
+
+below_17:
+	CMPQ 72(DI), $0x00000121
+	JB   below_20
+	JMP  start2x1x2
+
+below_20:
+	JMP start2x8x1
+
+below_16:
+	CMPQ 72(DI), $0x00000106
+	JB   below_21
+	CMPQ 72(DI), $0x00000107
+	JB   below_22
+	JMP  start2x7x1
+
+below_22:
+	JMP start2x6x1
+
+below_21:
+	CMPQ 72(DI), $0x00000105
+	JB   below_23
+	JMP  start2x5x1
+
+below_23:
+	JMP start2x4x1
+
+below_5:
+	CMPQ 72(DI), $0x0000008a
+	JB   below_24
+	CMPQ 72(DI), $0x0000008f
+	JB   below_25
+	CMPQ 72(DI), $0x00000101
+	JB   below_26
+	CMPQ 72(DI), $0x00000102
+	JB   below_27
+	CMPQ 72(DI), $0x00000103
+	JB   below_28
+	JMP  start2x3x1
+
+below_28:
+	JMP start2x2x1
+
+below_27:
+	JMP start2x1x1
+
+below_26:
+	CMPQ 72(DI), $0x00000090
+	JB   below_29
+	JMP  start1x16x1
+
+below_29:
+	JMP start1x15x1
+
+below_25:
+	CMPQ 72(DI), $0x0000008c
+	JB   below_30
+	CMPQ 72(DI), $0x0000008d
+	JB   below_31
+	CMPQ 72(DI), $0x0000008e
+	JB   below_32
+	JMP  start1x14x1
+
+below_32:
+	JMP start1x13x1
+
+below_31:
+	JMP start1x12x1
+
+below_30:
+	CMPQ 72(DI), $0x0000008b
+	JB   below_33
+	JMP  start1x11x1
+
+below_33:
+	JMP start1x10x1
+
+below_24:
+	CMPQ 72(DI), $0x00000085
+	JB   below_34
+	CMPQ 72(DI), $0x00000087
+	JB   below_35
+	CMPQ 72(DI), $0x00000088
+	JB   below_36
+	CMPQ 72(DI), $0x00000089
+	JB   below_37
+	JMP  start1x9x1
+
+below_37:
+	JMP start1x8x1
+
+below_36:
+	JMP start1x7x1
+
+below_35:
+	CMPQ 72(DI), $0x00000086
+	JB   below_38
+	JMP  start1x6x1
+
+below_38:
+	JMP start1x5x1
+
+below_34:
+	CMPQ 72(DI), $0x00000083
+	JB   below_39
+	CMPQ 72(DI), $0x00000084
+	JB   below_40
+	JMP  start1x4x1
+
+below_40:
+	JMP start1x3x1
+
+below_39:
+	CMPQ 72(DI), $0x00000082
+	JB   below_41
+	JMP  start1x2x1
+
+below_41:
+	JMP start1x1x1
 
 group512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   same512
 
-again_5:
-	MOVQ      392(DI), AX
+again_42:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_5
-	MOVQ      256(DI), R9
+	JE        again_42
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_8
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_45
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_6
+	JZ        noids_43
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_7
+	JMP       hash_44
 
-noids_6:
-	MOVQ 328(DI), R9
+noids_43:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_7:
+hash_44:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_8:
+drawn_45:
 same512:
 	LEAQ 156(R12), R9
-	CMPQ R9, 168(DI)
-	JA   asked_9
-	MOVQ 184(DI), AX
-	MOVQ 336(DI), R11
-	MOVQ 352(DI), R13
+	CMPQ R9, 176(DI)
+	JA   asked_46
+	MOVQ 192(DI), AX
+	MOVQ 344(DI), R11
+	MOVQ 360(DI), R13
 	SUBQ 8(DI), R13
 	ADDQ R12, R13
-	MOVQ 232(DI), CX
+	MOVQ 240(DI), CX
 	LEAQ 96(R12)(CX*1), CX
-	MOVQ CX, 416(DI)
+	MOVQ CX, 424(DI)
 	LEAQ 96(R12), CX
 
-ask_11:
+ask_48:
 	MOVL       (CX), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), R9
-	IMULQ      344(DI), R9
+	IMULQ      352(DI), R9
 	PREFETCHT0 (R11)(R9*4)
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
-	CMPQ       CX, 416(DI)
-	JB         ask_11
+	CMPQ       CX, 424(DI)
+	JB         ask_48
 
-asked_9:
-	MOVQ              408(DI), R9
+asked_46:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
-	MOVQ              232(DI), CX
+	MOVQ              240(DI), CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
 	MOVQ              CX, R9
-	IMULQ             208(DI), R9
+	IMULQ             216(DI), R9
 	BZHIL             CX, AX, CX
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
-	MOVQ              240(DI), R9
+	MOVQ              192(DI), AX
+	MOVQ              248(DI), R9
 	VMOVDQU32         64(R9), Z17
 	VPERMD            Z23, Z17, Z23
 	VPSLLD            $0x01, Z23, Z24
-	VPMULLD.BCST      192(DI), Z23, Z23
+	VPMULLD.BCST      200(DI), Z23, Z23
 	VPADDD            (R9), Z23, Z23
-	MOVQ              200(DI), R9
+	MOVQ              208(DI), R9
 	KMOVW             K7, K2
 	VPXORD            Z16, Z16, Z16
 	VGATHERDPS        (AX)(Z23*4), K2, Z16
@@ -7945,7 +8056,7 @@ asked_9:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -7965,9 +8076,9 @@ asked_9:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                kept512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	KMOVW             K7, K2
 	VPXORD            Z25, Z25, Z25
 	VGATHERDPS        4(AX)(Z24*4), K2, Z25
@@ -7975,7 +8086,7 @@ asked_9:
 	VPXORD            Z18, Z18, Z18
 	VGATHERDPS        (AX)(Z24*4), K2, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -7983,7 +8094,7 @@ asked_9:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 kept512:
 	VMOVUPS Z21, (R13)
@@ -7994,177 +8105,288 @@ kept512:
 	VMOVUPS Z20, 128(R13)
 
 made512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begun512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begun512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000081
-	JE    entry1x1x1
-	CMPQ  72(DI), $0x00000082
-	JE    entry1x2x1
-	CMPQ  72(DI), $0x00000083
-	JE    entry1x3x1
-	CMPQ  72(DI), $0x00000084
-	JE    entry1x4x1
-	CMPQ  72(DI), $0x00000085
-	JE    entry1x5x1
-	CMPQ  72(DI), $0x00000086
-	JE    entry1x6x1
-	CMPQ  72(DI), $0x00000087
-	JE    entry1x7x1
-	CMPQ  72(DI), $0x00000088
-	JE    entry1x8x1
-	CMPQ  72(DI), $0x00000089
-	JE    entry1x9x1
-	CMPQ  72(DI), $0x0000008a
-	JE    entry1x10x1
-	CMPQ  72(DI), $0x0000008b
-	JE    entry1x11x1
-	CMPQ  72(DI), $0x0000008c
-	JE    entry1x12x1
-	CMPQ  72(DI), $0x0000008d
-	JE    entry1x13x1
-	CMPQ  72(DI), $0x0000008e
-	JE    entry1x14x1
-	CMPQ  72(DI), $0x0000008f
-	JE    entry1x15x1
-	CMPQ  72(DI), $0x00000090
-	JE    entry1x16x1
-	CMPQ  72(DI), $0x00000121
-	JE    entry2x1x2
-	CMPQ  72(DI), $0x00000101
-	JE    entry2x1x1
-	CMPQ  72(DI), $0x00000102
-	JE    entry2x2x1
-	CMPQ  72(DI), $0x00000103
-	JE    entry2x3x1
 	CMPQ  72(DI), $0x00000104
-	JE    entry2x4x1
-	CMPQ  72(DI), $0x00000105
-	JE    entry2x5x1
-	CMPQ  72(DI), $0x00000106
-	JE    entry2x6x1
-	CMPQ  72(DI), $0x00000107
-	JE    entry2x7x1
-	CMPQ  72(DI), $0x00000108
-	JE    entry2x8x1
-	CMPQ  72(DI), $0x00000221
-	JE    entry4x1x2
-	CMPQ  72(DI), $0x00000261
-	JE    entry4x1x4
-	CMPQ  72(DI), $0x00000201
-	JE    entry4x1x1
-	CMPQ  72(DI), $0x00000202
-	JE    entry4x2x1
-	CMPQ  72(DI), $0x00000203
-	JE    entry4x3x1
+	JB    below_49
 	CMPQ  72(DI), $0x00000204
-	JE    entry4x4x1
+	JB    below_50
 	CMPQ  72(DI), $0x00000421
-	JE    entry8x1x2
-	CMPQ  72(DI), $0x00000461
-	JE    entry8x1x4
-	CMPQ  72(DI), $0x00000401
-	JE    entry8x1x1
-	CMPQ  72(DI), $0x00000402
-	JE    entry8x2x1
+	JB    below_51
+	CMPQ  72(DI), $0x00000801
+	JB    below_52
 	CMPQ  72(DI), $0x00000821
-	JE    entry16x1x2
+	JB    below_53
 	CMPQ  72(DI), $0x00000861
-	JE    entry16x1x4
-	JMP   entry16x1x1
+	JB    below_54
+	JMP   entry16x1x4
+
+below_54:
+	JMP entry16x1x2
+
+below_53:
+	JMP entry16x1x1
+
+below_52:
+	CMPQ 72(DI), $0x00000461
+	JB   below_55
+	JMP  entry8x1x4
+
+below_55:
+	JMP entry8x1x2
+
+below_51:
+	CMPQ 72(DI), $0x00000261
+	JB   below_56
+	CMPQ 72(DI), $0x00000401
+	JB   below_57
+	CMPQ 72(DI), $0x00000402
+	JB   below_58
+	JMP  entry8x2x1
+
+below_58:
+	JMP entry8x1x1
+
+below_57:
+	JMP entry4x1x4
+
+below_56:
+	CMPQ 72(DI), $0x00000221
+	JB   below_59
+	JMP  entry4x1x2
+
+below_59:
+	JMP entry4x4x1
+
+below_50:
+	CMPQ 72(DI), $0x00000108
+	JB   below_60
+	CMPQ 72(DI), $0x00000201
+	JB   below_61
+	CMPQ 72(DI), $0x00000202
+	JB   below_62
+	CMPQ 72(DI), $0x00000203
+	JB   below_63
+	JMP  entry4x3x1
+
+below_63:
+	JMP entry4x2x1
+
+below_62:
+	JMP entry4x1x1
+
+below_61:
+	CMPQ 72(DI), $0x00000121
+	JB   below_64
+	JMP  entry2x1x2
+
+below_64:
+	JMP entry2x8x1
+
+below_60:
+	CMPQ 72(DI), $0x00000106
+	JB   below_65
+	CMPQ 72(DI), $0x00000107
+	JB   below_66
+	JMP  entry2x7x1
+
+below_66:
+	JMP entry2x6x1
+
+below_65:
+	CMPQ 72(DI), $0x00000105
+	JB   below_67
+	JMP  entry2x5x1
+
+below_67:
+	JMP entry2x4x1
+
+below_49:
+	CMPQ 72(DI), $0x0000008a
+	JB   below_68
+	CMPQ 72(DI), $0x0000008f
+	JB   below_69
+	CMPQ 72(DI), $0x00000101
+	JB   below_70
+	CMPQ 72(DI), $0x00000102
+	JB   below_71
+	CMPQ 72(DI), $0x00000103
+	JB   below_72
+	JMP  entry2x3x1
+
+below_72:
+	JMP entry2x2x1
+
+below_71:
+	JMP entry2x1x1
+
+below_70:
+	CMPQ 72(DI), $0x00000090
+	JB   below_73
+	JMP  entry1x16x1
+
+below_73:
+	JMP entry1x15x1
+
+below_69:
+	CMPQ 72(DI), $0x0000008c
+	JB   below_74
+	CMPQ 72(DI), $0x0000008d
+	JB   below_75
+	CMPQ 72(DI), $0x0000008e
+	JB   below_76
+	JMP  entry1x14x1
+
+below_76:
+	JMP entry1x13x1
+
+below_75:
+	JMP entry1x12x1
+
+below_74:
+	CMPQ 72(DI), $0x0000008b
+	JB   below_77
+	JMP  entry1x11x1
+
+below_77:
+	JMP entry1x10x1
+
+below_68:
+	CMPQ 72(DI), $0x00000085
+	JB   below_78
+	CMPQ 72(DI), $0x00000087
+	JB   below_79
+	CMPQ 72(DI), $0x00000088
+	JB   below_80
+	CMPQ 72(DI), $0x00000089
+	JB   below_81
+	JMP  entry1x9x1
+
+below_81:
+	JMP entry1x8x1
+
+below_80:
+	JMP entry1x7x1
+
+below_79:
+	CMPQ 72(DI), $0x00000086
+	JB   below_82
+	JMP  entry1x6x1
+
+below_82:
+	JMP entry1x5x1
+
+below_78:
+	CMPQ 72(DI), $0x00000083
+	JB   below_83
+	CMPQ 72(DI), $0x00000084
+	JB   below_84
+	JMP  entry1x4x1
+
+below_84:
+	JMP entry1x3x1
+
+below_83:
+	CMPQ 72(DI), $0x00000082
+	JB   below_85
+	JMP  entry1x2x1
+
+below_85:
+	JMP entry1x1x1
 
 groupFour512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   sameFour512
 
-again_12:
-	MOVQ      392(DI), AX
+again_86:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_12
-	MOVQ      256(DI), R9
+	JE        again_86
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_15
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_89
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_13
+	JZ        noids_87
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_14
+	JMP       hash_88
 
-noids_13:
-	MOVQ 328(DI), R9
+noids_87:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_14:
+hash_88:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_15:
+drawn_89:
 sameFour512:
 	LEAQ       108(R12), R9
-	CMPQ       R9, 168(DI)
-	JA         asked_16
-	MOVQ       184(DI), AX
-	MOVQ       336(DI), R11
-	MOVQ       352(DI), R13
+	CMPQ       R9, 176(DI)
+	JA         asked_90
+	MOVQ       192(DI), AX
+	MOVQ       344(DI), R11
+	MOVQ       360(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       104(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       104(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       108(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       108(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       288(DI), $0x00
-	JE         keys_17
-	MOVQ       312(DI), R11
+	CMPQ       296(DI), $0x00
+	JE         keys_91
+	MOVQ       320(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
@@ -8174,18 +8396,18 @@ sameFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_17:
-asked_16:
-	MOVQ              408(DI), R9
+keys_91:
+asked_90:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000010, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
@@ -8197,19 +8419,19 @@ asked_16:
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
+	MOVQ              192(DI), AX
 	VMOVDQU32         X23, 704(R15)
 	MOVL              704(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	MOVL              708(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z24
 	MOVL              712(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	MOVL              716(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
 	VSHUFF32X4        $0x44, Z26, Z25, Z17
@@ -8225,7 +8447,7 @@ asked_16:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -8245,9 +8467,9 @@ asked_16:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                keptFour512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	MOVL              704(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	MOVL              708(R15), R9
@@ -8262,7 +8484,7 @@ asked_16:
 	VMOVDQU32         keys4_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -8270,7 +8492,7 @@ asked_16:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 keptFour512:
 	VMOVUPS Z21, (R13)
@@ -8281,120 +8503,135 @@ keptFour512:
 	VMOVUPS Z20, 128(R13)
 
 madeFour512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begunFour512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begunFour512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000204
+	JB    below_92
 	CMPQ  72(DI), $0x00000221
-	JE    entry4x1x2
+	JB    below_93
 	CMPQ  72(DI), $0x00000261
-	JE    entry4x1x4
-	CMPQ  72(DI), $0x00000201
-	JE    entry4x1x1
-	CMPQ  72(DI), $0x00000202
-	JE    entry4x2x1
-	CMPQ  72(DI), $0x00000203
-	JE    entry4x3x1
-	JMP   entry4x4x1
+	JB    below_94
+	JMP   entry4x1x4
+
+below_94:
+	JMP entry4x1x2
+
+below_93:
+	JMP entry4x4x1
+
+below_92:
+	CMPQ 72(DI), $0x00000202
+	JB   below_95
+	CMPQ 72(DI), $0x00000203
+	JB   below_96
+	JMP  entry4x3x1
+
+below_96:
+	JMP entry4x2x1
+
+below_95:
+	JMP entry4x1x1
 
 groupEight512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   sameEight512
 
-again_18:
-	MOVQ      392(DI), AX
+again_97:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_18
-	MOVQ      256(DI), R9
+	JE        again_97
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_21
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_100
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_19
+	JZ        noids_98
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_20
+	JMP       hash_99
 
-noids_19:
-	MOVQ 328(DI), R9
+noids_98:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_20:
+hash_99:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_21:
+drawn_100:
 sameEight512:
 	LEAQ       100(R12), R9
-	CMPQ       R9, 168(DI)
-	JA         asked_22
-	MOVQ       184(DI), AX
-	MOVQ       336(DI), R11
-	MOVQ       352(DI), R13
+	CMPQ       R9, 176(DI)
+	JA         asked_101
+	MOVQ       192(DI), AX
+	MOVQ       344(DI), R11
+	MOVQ       360(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       288(DI), $0x00
-	JE         keys_23
-	MOVQ       312(DI), R11
+	CMPQ       296(DI), $0x00
+	JE         keys_102
+	MOVQ       320(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_23:
-asked_22:
-	MOVQ              408(DI), R9
+keys_102:
+asked_101:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000008, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
@@ -8406,14 +8643,14 @@ asked_22:
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
+	MOVQ              192(DI), AX
 	VMOVDQU32         X23, 704(R15)
 	MOVL              704(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
 	MOVL              708(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	VMOVUPS           64(AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
@@ -8430,7 +8667,7 @@ asked_22:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -8450,9 +8687,9 @@ asked_22:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                keptEight512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	MOVL              704(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	MOVL              708(R15), R9
@@ -8462,7 +8699,7 @@ asked_22:
 	VMOVDQU32         keys8_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -8470,7 +8707,7 @@ asked_22:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 keptEight512:
 	VMOVUPS Z21, (R13)
@@ -8481,109 +8718,118 @@ keptEight512:
 	VMOVUPS Z20, 128(R13)
 
 madeEight512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begunEight512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begunEight512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
 	CMPQ  72(DI), $0x00000421
-	JE    entry8x1x2
+	JB    below_103
 	CMPQ  72(DI), $0x00000461
-	JE    entry8x1x4
-	CMPQ  72(DI), $0x00000401
-	JE    entry8x1x1
-	JMP   entry8x2x1
+	JB    below_104
+	JMP   entry8x1x4
+
+below_104:
+	JMP entry8x1x2
+
+below_103:
+	CMPQ 72(DI), $0x00000402
+	JB   below_105
+	JMP  entry8x2x1
+
+below_105:
+	JMP entry8x1x1
 
 groupSixteen512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   sameSixteen512
 
-again_24:
-	MOVQ      392(DI), AX
+again_106:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_24
-	MOVQ      256(DI), R9
+	JE        again_106
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_27
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_109
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_25
+	JZ        noids_107
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_26
+	JMP       hash_108
 
-noids_25:
-	MOVQ 328(DI), R9
+noids_107:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_26:
+hash_108:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_27:
+drawn_109:
 sameSixteen512:
 	LEAQ       96(R12), R9
-	CMPQ       R9, 168(DI)
-	JA         asked_28
-	MOVQ       184(DI), AX
-	MOVQ       336(DI), R11
-	MOVQ       352(DI), R13
+	CMPQ       R9, 176(DI)
+	JA         asked_110
+	MOVQ       192(DI), AX
+	MOVQ       344(DI), R11
+	MOVQ       360(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	PREFETCHT0 128(AX)(R9*4)
 	PREFETCHT0 192(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       288(DI), $0x00
-	JE         keys_29
-	MOVQ       312(DI), R11
+	CMPQ       296(DI), $0x00
+	JE         keys_111
+	MOVQ       320(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_29:
-asked_28:
-	MOVQ              408(DI), R9
+keys_111:
+asked_110:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000004, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
@@ -8595,10 +8841,10 @@ asked_28:
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
+	MOVQ              192(DI), AX
 	VMOVDQU32         X23, 704(R15)
 	MOVL              704(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
 	VMOVUPS           128(AX)(R9*4), Z25
@@ -8617,7 +8863,7 @@ asked_28:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -8637,9 +8883,9 @@ asked_28:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                keptSixteen512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	MOVL              704(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	VMOVDQU32         keys16_1<>+0(SB), Z25
@@ -8647,7 +8893,7 @@ asked_28:
 	VMOVDQU32         keys16_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -8655,7 +8901,7 @@ asked_28:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 keptSixteen512:
 	VMOVUPS Z21, (R13)
@@ -8666,93 +8912,124 @@ keptSixteen512:
 	VMOVUPS Z20, 128(R13)
 
 madeSixteen512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begunSixteen512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begunSixteen512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
 	CMPQ  72(DI), $0x00000821
-	JE    entry16x1x2
+	JB    below_112
 	CMPQ  72(DI), $0x00000861
-	JE    entry16x1x4
-	JMP   entry16x1x1
+	JB    below_113
+	JMP   entry16x1x4
+
+below_113:
+	JMP entry16x1x2
+
+below_112:
+	JMP entry16x1x1
 
 start1x1x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+
+zNear1x1x1:
 	SUBQ      96(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 1792(R15)
 	VPXORD    Z0, Z0, Z0
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x1x1:
+any1x1x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x1x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x1x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x1x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found1x1x1:
 	SUBQ       96(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_30
+	JZ         near_114
 	PREFETCHT0 (R9)
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_30:
+near_114:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x1x1
+	JB           any1x1x1
 	JMP          scores1
 
 done1x1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x1x1
 	SUBQ    136(DI), CX
 	VMOVUPS Z0, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x1x1
+
+stream1x1x1:
+	VMOVNTPS Z0, (CX)
+
+written1x1x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x2x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x2x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+zNear1x2x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	SUBQ      96(DI), AX
@@ -8762,39 +9039,40 @@ start1x2x1:
 	VPXORD    Z1, Z1, Z1
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x2x1:
+any1x2x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x2x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x2x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x2x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found1x2x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_31
+	JZ         near_115
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_31:
+near_115:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	SUBQ         96(DI), AX
@@ -8805,26 +9083,45 @@ near_31:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x2x1
+	JB           any1x2x1
 	JMP          scores1
 
 done1x2x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x2x1
 	VMOVUPS Z0, (CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z1, K1, 64(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x2x1
+
+stream1x2x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+
+written1x2x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x3x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x3x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+zNear1x3x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -8837,40 +9134,41 @@ start1x3x1:
 	VPXORD    Z2, Z2, Z2
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x3x1:
+any1x3x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x3x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x3x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x3x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found1x3x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_33
+	JZ         near_116
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_33:
+near_116:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      64(AX), Z29
@@ -8884,27 +9182,48 @@ near_33:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x3x1
+	JB           any1x3x1
 	JMP          scores1
 
 done1x3x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x3x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z2, K1, 128(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x3x1
+
+stream1x3x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+
+written1x3x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x4x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x4x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+zNear1x4x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -8920,33 +9239,34 @@ start1x4x1:
 	VPXORD    Z3, Z3, Z3
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x4x1:
+any1x4x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x4x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x4x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x4x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found1x4x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_36
+	JZ         near_117
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
@@ -8954,7 +9274,7 @@ ask1x4x1:
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_36:
+near_117:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      64(AX), Z29
@@ -8971,28 +9291,51 @@ near_36:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x4x1
+	JB           any1x4x1
 	JMP          scores1
 
 done1x4x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x4x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z3, K1, 192(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x4x1
+
+stream1x4x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+
+written1x4x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x5x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x5x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+
+zNear1x5x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9011,33 +9354,34 @@ start1x5x1:
 	VPXORD    Z4, Z4, Z4
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x5x1:
+any1x5x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x5x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x5x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x5x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found1x5x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_40
+	JZ         near_118
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
@@ -9046,7 +9390,7 @@ ask1x5x1:
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_40:
+near_118:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      64(AX), Z29
@@ -9066,29 +9410,54 @@ near_40:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x5x1
+	JB           any1x5x1
 	JMP          scores1
 
 done1x5x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x5x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z4, K1, 256(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x5x1
+
+stream1x5x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+
+written1x5x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x6x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x6x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+
+zNear1x6x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9110,33 +9479,34 @@ start1x6x1:
 	VPXORD    Z5, Z5, Z5
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x6x1:
+any1x6x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x6x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x6x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x6x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found1x6x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_45
+	JZ         near_119
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
@@ -9146,7 +9516,7 @@ ask1x6x1:
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_45:
+near_119:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      64(AX), Z29
@@ -9169,13 +9539,15 @@ near_45:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x6x1
+	JB           any1x6x1
 	JMP          scores1
 
 done1x6x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x6x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9183,16 +9555,41 @@ done1x6x1:
 	VMOVUPS Z4, 256(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z5, K1, 320(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x6x1
+
+stream1x6x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+
+written1x6x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x7x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x7x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+
+zNear1x7x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9217,33 +9614,34 @@ start1x7x1:
 	VPXORD    Z6, Z6, Z6
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x7x1:
+any1x7x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x7x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x7x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x7x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found1x7x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_51
+	JZ         near_120
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
@@ -9254,7 +9652,7 @@ ask1x7x1:
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_51:
+near_120:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      64(AX), Z29
@@ -9280,13 +9678,15 @@ near_51:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x7x1
+	JB           any1x7x1
 	JMP          scores1
 
 done1x7x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x7x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9295,16 +9695,43 @@ done1x7x1:
 	VMOVUPS Z5, 320(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z6, K1, 384(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x7x1
+
+stream1x7x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+
+written1x7x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x8x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x8x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+zNear1x8x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9332,31 +9759,76 @@ start1x8x1:
 	VPXORD    Z7, Z7, Z7
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x8x1:
-	TESTQ   R14, R14
-	JZ      ask1x8x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x8x1
+	JA   farther1x8x1
 
-ask1x8x1:
+near1x8x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    448(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x8x1
+	JMP          scores1
+
+far1x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -9397,13 +9869,69 @@ ask1x8x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x8x1
+	JB           far1x8x1
+	JMP          scores1
+
+farther1x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    448(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x8x1
 	JMP          scores1
 
 done1x8x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x8x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9413,16 +9941,45 @@ done1x8x1:
 	VMOVUPS Z6, 384(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z7, K1, 448(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x8x1
+
+stream1x8x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+
+written1x8x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x9x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x9x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+
+zNear1x9x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9453,31 +10010,79 @@ start1x9x1:
 	VPXORD    Z8, Z8, Z8
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x9x1:
-	TESTQ   R14, R14
-	JZ      ask1x9x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x9x1
+	JA   farther1x9x1
 
-ask1x9x1:
+near1x9x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    512(AX), K1, Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x9x1
+	JMP          scores1
+
+far1x9x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -9522,13 +10127,73 @@ ask1x9x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x9x1
+	JB           far1x9x1
+	JMP          scores1
+
+farther1x9x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    512(AX), K1, Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x9x1
 	JMP          scores1
 
 done1x9x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x9x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9539,16 +10204,47 @@ done1x9x1:
 	VMOVUPS Z7, 448(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z8, K1, 512(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x9x1
+
+stream1x9x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+
+written1x9x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x10x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x10x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+
+zNear1x10x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9582,31 +10278,82 @@ start1x10x1:
 	VPXORD    Z9, Z9, Z9
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x10x1:
-	TESTQ   R14, R14
-	JZ      ask1x10x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x10x1
+	JA   farther1x10x1
 
-ask1x10x1:
+near1x10x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    576(AX), K1, Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x10x1
+	JMP          scores1
+
+far1x10x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -9655,13 +10402,77 @@ ask1x10x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x10x1
+	JB           far1x10x1
+	JMP          scores1
+
+farther1x10x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    576(AX), K1, Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT1   576(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x10x1
 	JMP          scores1
 
 done1x10x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x10x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9673,16 +10484,49 @@ done1x10x1:
 	VMOVUPS Z8, 512(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z9, K1, 576(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x10x1
+
+stream1x10x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+
+written1x10x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x11x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x11x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+
+zNear1x11x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9719,31 +10563,85 @@ start1x11x1:
 	VPXORD    Z10, Z10, Z10
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x11x1:
-	TESTQ   R14, R14
-	JZ      ask1x11x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x11x1
+	JA   farther1x11x1
 
-ask1x11x1:
+near1x11x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z9
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    640(AX), K1, Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x11x1
+	JMP          scores1
+
+far1x11x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -9796,13 +10694,81 @@ ask1x11x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x11x1
+	JB           far1x11x1
+	JMP          scores1
+
+farther1x11x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT1   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    640(AX), K1, Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT1   640(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x11x1
 	JMP          scores1
 
 done1x11x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x11x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9815,16 +10781,51 @@ done1x11x1:
 	VMOVUPS Z9, 576(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z10, K1, 640(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x11x1
+
+stream1x11x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+
+written1x11x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x12x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x12x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+
+zNear1x12x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -9864,31 +10865,88 @@ start1x12x1:
 	VPXORD    Z11, Z11, Z11
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x12x1:
-	TESTQ   R14, R14
-	JZ      ask1x12x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x12x1
+	JA   farther1x12x1
 
-ask1x12x1:
+near1x12x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    704(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x12x1
+	JMP          scores1
+
+far1x12x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -9945,13 +11003,85 @@ ask1x12x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x12x1
+	JB           far1x12x1
+	JMP          scores1
+
+farther1x12x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT1   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT1   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    704(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT1   704(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x12x1
 	JMP          scores1
 
 done1x12x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x12x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9965,16 +11095,53 @@ done1x12x1:
 	VMOVUPS Z10, 640(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z11, K1, 704(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x12x1
+
+stream1x12x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+
+written1x12x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x13x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x13x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+
+zNear1x13x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -10017,31 +11184,91 @@ start1x13x1:
 	VPXORD    Z12, Z12, Z12
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x13x1:
-	TESTQ   R14, R14
-	JZ      ask1x13x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x13x1
+	JA   farther1x13x1
 
-ask1x13x1:
+near1x13x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z11
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    768(AX), K1, Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x13x1
+	JMP          scores1
+
+far1x13x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -10102,13 +11329,89 @@ ask1x13x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x13x1
+	JB           far1x13x1
+	JMP          scores1
+
+farther1x13x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT1   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT1   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT1   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    768(AX), K1, Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT1   768(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x13x1
 	JMP          scores1
 
 done1x13x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x13x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10123,16 +11426,55 @@ done1x13x1:
 	VMOVUPS Z11, 704(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z12, K1, 768(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x13x1
+
+stream1x13x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+
+written1x13x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x14x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x14x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+
+zNear1x14x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -10178,31 +11520,94 @@ start1x14x1:
 	VPXORD    Z13, Z13, Z13
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x14x1:
-	TESTQ   R14, R14
-	JZ      ask1x14x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x14x1
+	JA   farther1x14x1
 
-ask1x14x1:
+near1x14x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    832(AX), K1, Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x14x1
+	JMP          scores1
+
+far1x14x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -10267,13 +11672,93 @@ ask1x14x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x14x1
+	JB           far1x14x1
+	JMP          scores1
+
+farther1x14x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT1   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT1   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT1   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT1   768(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    832(AX), K1, Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	PREFETCHT1   832(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x14x1
 	JMP          scores1
 
 done1x14x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x14x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10289,16 +11774,57 @@ done1x14x1:
 	VMOVUPS Z12, 768(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z13, K1, 832(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x14x1
+
+stream1x14x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+	VMOVNTPS Z13, 832(CX)
+
+written1x14x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x15x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x15x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+
+zNear1x15x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -10347,31 +11873,97 @@ start1x15x1:
 	VPXORD    Z14, Z14, Z14
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x15x1:
-	TESTQ   R14, R14
-	JZ      ask1x15x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x15x1
+	JA   farther1x15x1
 
-ask1x15x1:
+near1x15x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      832(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    896(AX), K1, Z29
+	VFMADD231PS  2688(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z14
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x15x1
+	JMP          scores1
+
+far1x15x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -10440,13 +12032,97 @@ ask1x15x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x15x1
+	JB           far1x15x1
+	JMP          scores1
+
+farther1x15x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT1   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT1   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT1   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT1   768(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      832(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	PREFETCHT1   832(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    896(AX), K1, Z29
+	VFMADD231PS  2688(R15), Z29, Z16
+	PREFETCHT1   896(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x15x1
 	JMP          scores1
 
 done1x15x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x15x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10463,16 +12139,59 @@ done1x15x1:
 	VMOVUPS Z13, 832(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z14, K1, 896(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x15x1
+
+stream1x15x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+	VMOVNTPS Z13, 832(CX)
+	VMOVNTPS Z14, 896(CX)
+
+written1x15x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x16x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x16x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+	PREFETCHT0 960(R9)
+
+zNear1x16x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -10524,31 +12243,100 @@ start1x16x1:
 	VPXORD    Z15, Z15, Z15
 	CMPQ      R8, R10
 	JAE       total1
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry1x16x1:
-	TESTQ   R14, R14
-	JZ      ask1x16x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x16x1
+	JA   farther1x16x1
 
-ask1x16x1:
+near1x16x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      832(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      896(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    960(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x16x1
+	JMP          scores1
+
+far1x16x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -10621,13 +12409,101 @@ ask1x16x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x16x1
+	JB           far1x16x1
+	JMP          scores1
+
+farther1x16x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      512(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z16
+	PREFETCHT1   512(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      576(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z16
+	PREFETCHT1   576(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      640(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z16
+	PREFETCHT1   640(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      704(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z16
+	PREFETCHT1   704(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      768(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z16
+	PREFETCHT1   768(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      832(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z16
+	PREFETCHT1   832(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      896(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z16
+	PREFETCHT1   896(R9)
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    960(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z16
+	PREFETCHT1   960(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x16x1
 	JMP          scores1
 
 done1x16x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream1x16x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10645,55 +12521,85 @@ done1x16x1:
 	VMOVUPS Z14, 896(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z15, K1, 960(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written1x16x1
+
+stream1x16x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	VMOVNTPS Z8, 512(CX)
+	VMOVNTPS Z9, 576(CX)
+	VMOVNTPS Z10, 640(CX)
+	VMOVNTPS Z11, 704(CX)
+	VMOVNTPS Z12, 768(CX)
+	VMOVNTPS Z13, 832(CX)
+	VMOVNTPS Z14, 896(CX)
+	VMOVNTPS Z15, 960(CX)
+
+written1x16x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x1x2:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+
+zNear2x1x2:
 	SUBQ      96(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 1792(R15)
 	VPXORD    Z0, Z0, Z0
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x1x2:
+any2x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x1x2:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found2x1x2:
 	SUBQ       96(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_166
+	JZ         near_121
 	PREFETCHT0 (R9)
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_166:
+near_121:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -10701,25 +12607,43 @@ near_166:
 	ADDQ        $0x40, R13
 	ADDQ        $0x08, R11
 	CMPQ        R8, R12
-	JB          entry2x1x2
+	JB          any2x1x2
 	JMP         scores2
 
 done2x1x2:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x1x2
 	SUBQ    136(DI), CX
 	VMOVUPS Z0, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x1x2
+
+stream2x1x2:
+	VMOVNTPS Z0, (CX)
+
+written2x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x1x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear2x1x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -10730,36 +12654,37 @@ start2x1x1:
 	VPXORD    Z1, Z1, Z1
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x1x1:
+any2x1x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x1x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x1x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x1x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found2x1x1:
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_167
+	JZ         near_122
 	PREFETCHT0 (R9)
 
-near_167:
+near_122:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         80(DI), AX
@@ -10767,13 +12692,13 @@ near_167:
 	VMOVUPS.Z    (AX), K1, Z29
 	VMULPS       1856(R15), Z29, Z17
 	TESTQ        R14, R14
-	JZ           near_168
+	JZ           near_123
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_168:
+near_123:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -10783,27 +12708,49 @@ near_168:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x1x1
+	JB           any2x1x1
 	JMP          scores2
 
 done2x1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x1x1
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z1, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x1x1
+
+stream2x1x1:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+
+written2x1x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x2x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x2x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+zNear2x2x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -10820,37 +12767,38 @@ start2x2x1:
 	VPXORD    Z3, Z3, Z3
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x2x1:
+any2x2x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x2x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x2x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x2x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found2x2x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_169
+	JZ         near_124
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-near_169:
+near_124:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      64(AX), Z29
@@ -10860,14 +12808,14 @@ near_169:
 	VMOVUPS      (AX), Z29
 	VMULPS       1920(R15), Z29, Z17
 	TESTQ        R14, R14
-	JZ           near_171
+	JZ           near_125
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_171:
+near_125:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z2
 	SUBQ         96(DI), AX
@@ -10881,29 +12829,55 @@ near_171:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x2x1
+	JB           any2x2x1
 	JMP          scores2
 
 done2x2x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x2x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    128(DI), CX
 	VMOVUPS Z2, (CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z3, K1, 64(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x2x1
+
+stream2x2x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	VMOVNTPS Z3, 64(CX)
+
+written2x2x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x3x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x3x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+zNear2x3x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -10926,38 +12900,39 @@ start2x3x1:
 	VPXORD    Z5, Z5, Z5
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x3x1:
+any2x3x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x3x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x3x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x3x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found2x3x1:
 	VMOVUPS    (AX), Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_173
+	JZ         near_126
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 
-near_173:
+near_126:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      64(AX), Z29
@@ -10970,7 +12945,7 @@ near_173:
 	VMOVUPS      (AX), Z29
 	VMULPS       1984(R15), Z29, Z17
 	TESTQ        R14, R14
-	JZ           near_176
+	JZ           near_127
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -10978,7 +12953,7 @@ near_173:
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_176:
+near_127:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z3
 	VMOVUPS      64(AX), Z29
@@ -10995,13 +12970,15 @@ near_176:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x3x1
+	JB           any2x3x1
 	JMP          scores2
 
 done2x3x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x3x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11010,16 +12987,44 @@ done2x3x1:
 	VMOVUPS Z4, 64(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z5, K1, 128(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x3x1
+
+stream2x3x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+	VMOVNTPS Z4, 64(CX)
+	VMOVNTPS Z5, 128(CX)
+
+written2x3x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x4x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x4x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+zNear2x4x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -11048,31 +13053,81 @@ start2x4x1:
 	VPXORD    Z7, Z7, Z7
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x4x1:
-	TESTQ   R14, R14
-	JZ      ask2x4x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far2x4x1
+	JA   farther2x4x1
 
-ask2x4x1:
+near2x4x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    192(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near2x4x1
+	JMP          scores2
+
+far2x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -11119,13 +13174,75 @@ ask2x4x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x4x1
+	JB           far2x4x1
+	JMP          scores2
+
+farther2x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    192(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT1   192(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           farther2x4x1
 	JMP          scores2
 
 done2x4x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x4x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11136,16 +13253,48 @@ done2x4x1:
 	VMOVUPS Z6, 128(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z7, K1, 192(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x4x1
+
+stream2x4x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z4, (CX)
+	VMOVNTPS Z5, 64(CX)
+	VMOVNTPS Z6, 128(CX)
+	VMOVNTPS Z7, 192(CX)
+
+written2x4x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x5x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x5x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+
+zNear2x5x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -11180,31 +13329,87 @@ start2x5x1:
 	VPXORD    Z9, Z9, Z9
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x5x1:
-	TESTQ   R14, R14
-	JZ      ask2x5x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far2x5x1
+	JA   farther2x5x1
 
-ask2x5x1:
+near2x5x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2112(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    256(AX), K1, Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near2x5x1
+	JMP          scores2
+
+far2x5x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -11259,13 +13464,83 @@ ask2x5x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x5x1
+	JB           far2x5x1
+	JMP          scores2
+
+farther2x5x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, K5, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2112(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    256(AX), K1, Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT1   256(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           farther2x5x1
 	JMP          scores2
 
 done2x5x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x5x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11278,16 +13553,52 @@ done2x5x1:
 	VMOVUPS Z8, 192(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z9, K1, 256(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x5x1
+
+stream2x5x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z5, (CX)
+	VMOVNTPS Z6, 64(CX)
+	VMOVNTPS Z7, 128(CX)
+	VMOVNTPS Z8, 192(CX)
+	VMOVNTPS Z9, 256(CX)
+
+written2x5x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x6x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x6x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+
+zNear2x6x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -11328,31 +13639,93 @@ start2x6x1:
 	VPXORD    Z11, Z11, Z11
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x6x1:
-	TESTQ   R14, R14
-	JZ      ask2x6x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far2x6x1
+	JA   farther2x6x1
 
-ask2x6x1:
+near2x6x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    320(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near2x6x1
+	JMP          scores2
+
+far2x6x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -11415,13 +13788,91 @@ ask2x6x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x6x1
+	JB           far2x6x1
+	JMP          scores2
+
+farther2x6x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    320(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	PREFETCHT1   320(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           farther2x6x1
 	JMP          scores2
 
 done2x6x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x6x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11436,16 +13887,56 @@ done2x6x1:
 	VMOVUPS Z10, 256(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z11, K1, 320(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x6x1
+
+stream2x6x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z6, (CX)
+	VMOVNTPS Z7, 64(CX)
+	VMOVNTPS Z8, 128(CX)
+	VMOVNTPS Z9, 192(CX)
+	VMOVNTPS Z10, 256(CX)
+	VMOVNTPS Z11, 320(CX)
+
+written2x6x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x7x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x7x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+
+zNear2x7x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -11492,31 +13983,99 @@ start2x7x1:
 	VPXORD    Z13, Z13, Z13
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x7x1:
-	TESTQ   R14, R14
-	JZ      ask2x7x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far2x7x1
+	JA   farther2x7x1
 
-ask2x7x1:
+near2x7x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2240(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z12
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    384(AX), K1, Z29
+	VFMADD231PS  2624(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near2x7x1
+	JMP          scores2
+
+far2x7x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -11587,13 +14146,99 @@ ask2x7x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x7x1
+	JB           far2x7x1
+	JMP          scores2
+
+farther2x7x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, K5, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2240(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2304(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z17
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    384(AX), K1, Z29
+	VFMADD231PS  2624(R15), Z29, Z17
+	PREFETCHT1   384(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           farther2x7x1
 	JMP          scores2
 
 done2x7x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x7x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11610,16 +14255,60 @@ done2x7x1:
 	VMOVUPS Z12, 320(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z13, K1, 384(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x7x1
+
+stream2x7x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z7, (CX)
+	VMOVNTPS Z8, 64(CX)
+	VMOVNTPS Z9, 128(CX)
+	VMOVNTPS Z10, 192(CX)
+	VMOVNTPS Z11, 256(CX)
+	VMOVNTPS Z12, 320(CX)
+	VMOVNTPS Z13, 384(CX)
+
+written2x7x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x8x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x8x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+zNear2x8x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -11672,31 +14361,105 @@ start2x8x1:
 	VPXORD    Z15, Z15, Z15
 	CMPQ      R8, R10
 	JAE       total2
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry2x8x1:
-	TESTQ   R14, R14
-	JZ      ask2x8x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far2x8x1
+	JA   farther2x8x1
 
-ask2x8x1:
+near2x8x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z7
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    448(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near2x8x1
+	JMP          scores2
+
+far2x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -11775,13 +14538,107 @@ ask2x8x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x8x1
+	JB           far2x8x1
+	JMP          scores2
+
+farther2x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      448(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z16
+	PREFETCHT1   448(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2496(R15), Z29, Z17
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VMOVUPS      256(AX), Z29
+	VFMADD231PS  2560(R15), Z29, Z17
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      320(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z17
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      384(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z17
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    448(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z17
+	PREFETCHT1   448(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           farther2x8x1
 	JMP          scores2
 
 done2x8x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream2x8x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11800,16 +14657,48 @@ done2x8x1:
 	VMOVUPS Z14, 384(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z15, K1, 448(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written2x8x1
+
+stream2x8x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	VMOVNTPS Z4, 256(CX)
+	VMOVNTPS Z5, 320(CX)
+	VMOVNTPS Z6, 384(CX)
+	VMOVNTPS Z7, 448(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z8, (CX)
+	VMOVNTPS Z9, 64(CX)
+	VMOVNTPS Z10, 128(CX)
+	VMOVNTPS Z11, 192(CX)
+	VMOVNTPS Z12, 256(CX)
+	VMOVNTPS Z13, 320(CX)
+	VMOVNTPS Z14, 384(CX)
+	VMOVNTPS Z15, 448(CX)
+
+written2x8x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x1x2:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear4x1x2:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -11820,36 +14709,37 @@ start4x1x2:
 	VPXORD    Z1, Z1, Z1
 	CMPQ      R8, R10
 	JAE       total4
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry4x1x2:
+any4x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask4x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found4x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask4x1x2:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found4x1x2:
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_239
+	JZ         near_128
 	PREFETCHT0 (R9)
 
-near_239:
+near_128:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -11858,13 +14748,13 @@ near_239:
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      1856(R15), Z29, Z17
 	TESTQ       R14, R14
-	JZ          near_240
+	JZ          near_129
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_240:
+near_129:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z1
@@ -11875,66 +14765,85 @@ near_240:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          entry4x1x2
+	JB          any4x1x2
 	JMP         scores4
 
 done4x1x2:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream4x1x2
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z1, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written4x1x2
+
+stream4x1x2:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+
+written4x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x1x4:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x1x4
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+
+zNear4x1x4:
 	SUBQ      96(DI), AX
 	VMOVUPS.Z (AX), K1, Z29
 	VMOVUPS   Z29, 1792(R15)
 	VPXORD    Z0, Z0, Z0
 	CMPQ      R8, R10
 	JAE       total4
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry4x1x4:
+any4x1x4:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask4x1x4
-	LEAQ    (R8)(R14*1), R9
+	JZ      found4x1x4
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask4x1x4:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found4x1x4:
 	SUBQ       96(DI), AX
 	VMOVUPS.Z  (AX), K1, Z29
 	VMULPS     1792(R15), Z29, Z16
 	TESTQ      R14, R14
-	JZ         near_241
+	JZ         near_130
 	PREFETCHT0 (R9)
 	ADDQ       88(DI), R9
 	PREFETCHT0 (R9)
 
-near_241:
+near_130:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -11942,25 +14851,47 @@ near_241:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          entry4x1x4
+	JB          any4x1x4
 	JMP         scores4
 
 done4x1x4:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream4x1x4
 	SUBQ    136(DI), CX
 	VMOVUPS Z0, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written4x1x4
+
+stream4x1x4:
+	VMOVNTPS Z0, (CX)
+
+written4x1x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x1x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear4x1x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -11979,47 +14910,48 @@ start4x1x1:
 	VPXORD    Z3, Z3, Z3
 	CMPQ      R8, R10
 	JAE       total4
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry4x1x1:
+any4x1x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask4x1x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found4x1x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask4x1x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found4x1x1:
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_242
+	JZ         near_131
 	PREFETCHT0 (R9)
 
-near_242:
+near_131:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         80(DI), AX
 	VMOVUPS      (AX), Z29
 	VMULPS.Z     1856(R15), Z29, K5, Z17
 	TESTQ        R14, R14
-	JZ           near_243
+	JZ           near_132
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 
-near_243:
+near_132:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -12029,11 +14961,11 @@ near_243:
 	VMOVUPS      (AX), Z29
 	VMULPS.Z     1920(R15), Z29, K5, Z17
 	TESTQ        R14, R14
-	JZ           near_244
+	JZ           near_133
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 
-near_244:
+near_133:
 	VBROADCASTSS 8(R11), Z31
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         80(DI), AX
@@ -12041,13 +14973,13 @@ near_244:
 	VMOVUPS.Z    (AX), K1, Z29
 	VMULPS       1984(R15), Z29, Z18
 	TESTQ        R14, R14
-	JZ           near_245
+	JZ           near_134
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_245:
+near_134:
 	VBROADCASTSS 12(R11), Z31
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -12060,13 +14992,15 @@ near_245:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           entry4x1x1
+	JB           any4x1x1
 	JMP          scores4
 
 done4x1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream4x1x1
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	VMOVUPS Z1, (CX)
@@ -12075,16 +15009,46 @@ done4x1x1:
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z3, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written4x1x1
+
+stream4x1x1:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+
+written4x1x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x2x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x2x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+zNear4x2x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -12115,31 +15079,91 @@ start4x2x1:
 	VPXORD    Z7, Z7, Z7
 	CMPQ      R8, R10
 	JAE       total4
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry4x2x1:
-	TESTQ   R14, R14
-	JZ      ask4x2x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far4x2x1
+	JA   farther4x2x1
 
-ask4x2x1:
+near4x2x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1920(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           near4x2x1
+	JMP          scores4
+
+far4x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -12198,13 +15222,87 @@ ask4x2x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           entry4x2x1
+	JB           far4x2x1
+	JMP          scores4
+
+farther4x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, K5, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1920(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  2240(R15), Z29, Z18
+	PREFETCHT1   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           farther4x2x1
 	JMP          scores4
 
 done4x2x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream4x2x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    128(DI), CX
@@ -12217,16 +15315,54 @@ done4x2x1:
 	VMOVUPS Z6, (CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z7, K1, 64(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written4x2x1
+
+stream4x2x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	VMOVNTPS Z3, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z4, (CX)
+	VMOVNTPS Z5, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z6, (CX)
+	VMOVNTPS Z7, 64(CX)
+
+written4x2x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x3x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x3x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+zNear4x3x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -12269,31 +15405,103 @@ start4x3x1:
 	VPXORD    Z11, Z11, Z11
 	CMPQ      R8, R10
 	JAE       total4
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry4x3x1:
-	TESTQ   R14, R14
-	JZ      ask4x3x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far4x3x1
+	JA   farther4x3x1
 
-ask4x3x1:
+near4x3x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1984(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2304(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2368(R15), Z29, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    128(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           near4x3x1
+	JMP          scores4
+
+far4x3x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -12368,13 +15576,103 @@ ask4x3x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           entry4x3x1
+	JB           far4x3x1
+	JMP          scores4
+
+farther4x3x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1984(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2048(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2304(R15), Z29, K5, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2368(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z18
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    128(AX), K1, Z29
+	VFMADD231PS  2496(R15), Z29, Z18
+	PREFETCHT1   128(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           farther4x3x1
 	JMP          scores4
 
 done4x3x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream4x3x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -12391,16 +15689,62 @@ done4x3x1:
 	VMOVUPS Z10, 64(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z11, K1, 128(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written4x3x1
+
+stream4x3x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+	VMOVNTPS Z4, 64(CX)
+	VMOVNTPS Z5, 128(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z6, (CX)
+	VMOVNTPS Z7, 64(CX)
+	VMOVNTPS Z8, 128(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z9, (CX)
+	VMOVNTPS Z10, 64(CX)
+	VMOVNTPS Z11, 128(CX)
+
+written4x3x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x4x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x4x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+zNear4x4x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -12455,31 +15799,115 @@ start4x4x1:
 	VPXORD    Z15, Z15, Z15
 	CMPQ      R8, R10
 	JAE       total4
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry4x4x1:
-	TESTQ   R14, R14
-	JZ      ask4x4x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far4x4x1
+	JA   farther4x4x1
 
-ask4x4x1:
+near4x4x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z3
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2496(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z11
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2560(R15), Z29, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    192(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           near4x4x1
+	JMP          scores4
+
+far4x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -12570,13 +15998,119 @@ ask4x4x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           entry4x4x1
+	JB           far4x4x1
+	JMP          scores4
+
+farther4x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  1920(R15), Z29, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2176(R15), Z29, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z17
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2432(R15), Z29, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      192(AX), Z29
+	VFMADD231PS  2496(R15), Z29, K5, Z17
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2560(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2624(R15), Z29, Z18
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VMOVUPS      128(AX), Z29
+	VFMADD231PS  2688(R15), Z29, Z18
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    192(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z18
+	PREFETCHT1   192(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           farther4x4x1
 	JMP          scores4
 
 done4x4x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream4x4x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -12597,16 +16131,54 @@ done4x4x1:
 	VMOVUPS Z14, 128(CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z15, K1, 192(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written4x4x1
+
+stream4x4x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, 128(CX)
+	VMOVNTPS Z3, 192(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z4, (CX)
+	VMOVNTPS Z5, 64(CX)
+	VMOVNTPS Z6, 128(CX)
+	VMOVNTPS Z7, 192(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z8, (CX)
+	VMOVNTPS Z9, 64(CX)
+	VMOVNTPS Z10, 128(CX)
+	VMOVNTPS Z11, 192(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z12, (CX)
+	VMOVNTPS Z13, 64(CX)
+	VMOVNTPS Z14, 128(CX)
+	VMOVNTPS Z15, 192(CX)
+
+written4x4x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x1x2:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear8x1x2:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -12625,36 +16197,37 @@ start8x1x2:
 	VPXORD    Z3, Z3, Z3
 	CMPQ      R8, R10
 	JAE       total8
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry8x1x2:
+any8x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask8x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found8x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask8x1x2:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found8x1x2:
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_282
+	JZ         near_135
 	PREFETCHT0 (R9)
 
-near_282:
+near_135:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -12662,11 +16235,11 @@ near_282:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    1856(R15), Z29, K5, Z17
 	TESTQ       R14, R14
-	JZ          near_283
+	JZ          near_136
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_283:
+near_136:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z1
@@ -12677,11 +16250,11 @@ near_283:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    1920(R15), Z29, K5, Z17
 	TESTQ       R14, R14
-	JZ          near_284
+	JZ          near_137
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_284:
+near_137:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -12690,13 +16263,13 @@ near_284:
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      1984(R15), Z29, Z18
 	TESTQ       R14, R14
-	JZ          near_285
+	JZ          near_138
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_285:
+near_138:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z3
@@ -12710,13 +16283,15 @@ near_285:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          entry8x1x2
+	JB          any8x1x2
 	JMP         scores8
 
 done8x1x2:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream8x1x2
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	VMOVUPS Z1, (CX)
@@ -12725,16 +16300,38 @@ done8x1x2:
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z3, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written8x1x2
+
+stream8x1x2:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+
+written8x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x1x4:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x1x4
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear8x1x4:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -12745,36 +16342,37 @@ start8x1x4:
 	VPXORD    Z1, Z1, Z1
 	CMPQ      R8, R10
 	JAE       total8
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry8x1x4:
+any8x1x4:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask8x1x4
-	LEAQ    (R8)(R14*1), R9
+	JZ      found8x1x4
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask8x1x4:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found8x1x4:
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_286
+	JZ         near_139
 	PREFETCHT0 (R9)
 
-near_286:
+near_139:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -12783,13 +16381,13 @@ near_286:
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      1856(R15), Z29, Z17
 	TESTQ       R14, R14
-	JZ          near_287
+	JZ          near_140
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_287:
+near_140:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z1
@@ -12800,27 +16398,59 @@ near_287:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          entry8x1x4
+	JB          any8x1x4
 	JMP         scores8
 
 done8x1x4:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream8x1x4
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z1, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written8x1x4
+
+stream8x1x4:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+
+written8x1x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x1x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear8x1x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -12855,31 +16485,111 @@ start8x1x1:
 	VPXORD    Z7, Z7, Z7
 	CMPQ      R8, R10
 	JAE       total8
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry8x1x1:
-	TESTQ   R14, R14
-	JZ      ask8x1x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far8x1x1
+	JA   farther8x1x1
 
-ask8x1x1:
+near8x1x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       2240(R15), Z29, Z19
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           near8x1x1
+	JMP          scores8
+
+far8x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS.Z     1792(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
@@ -12962,13 +16672,111 @@ ask8x1x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           entry8x1x1
+	JB           far8x1x1
+	JMP          scores8
+
+farther8x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       2240(R15), Z29, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           farther8x1x1
 	JMP          scores8
 
 done8x1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream8x1x1
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	VMOVUPS Z1, (CX)
@@ -12985,16 +16793,66 @@ done8x1x1:
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z7, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written8x1x1
+
+stream8x1x1:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z5, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z6, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z7, (CX)
+
+written8x1x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x2x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x2x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+zNear8x2x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	VMOVUPS   64(AX), Z29
@@ -13053,31 +16911,135 @@ start8x2x1:
 	VPXORD    Z15, Z15, Z15
 	CMPQ      R8, R10
 	JAE       total8
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry8x2x1:
-	TESTQ   R14, R14
-	JZ      ask8x2x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far8x2x1
+	JA   farther8x2x1
 
-ask8x2x1:
+near8x2x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z1
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1920(R15), Z29, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z18
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z9
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2432(R15), Z29, Z18
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2496(R15), Z29, K5, Z18
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2560(R15), Z29, Z18
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2624(R15), Z29, K5, Z18
+	VFMADD231PS  Z29, Z31, Z13
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2688(R15), Z29, Z19
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z19
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           near8x2x1
+	JMP          scores8
+
+far8x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS       1792(R15), Z29, Z16
 	PREFETCHT0   (R9)
@@ -13192,13 +17154,143 @@ ask8x2x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           entry8x2x1
+	JB           far8x2x1
+	JMP          scores8
+
+farther8x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS       1792(R15), Z29, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1856(R15), Z29, K5, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z1
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       1920(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  1984(R15), Z29, K5, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2048(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2112(R15), Z29, K5, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z5
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2176(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2240(R15), Z29, K5, Z18
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2304(R15), Z29, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2368(R15), Z29, K5, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z9
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2432(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2496(R15), Z29, K5, Z18
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2560(R15), Z29, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VMOVUPS      64(AX), Z29
+	VFMADD231PS  2624(R15), Z29, K5, Z18
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z13
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS       2688(R15), Z29, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    64(AX), K1, Z29
+	VFMADD231PS  2752(R15), Z29, Z19
+	PREFETCHT1   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           farther8x2x1
 	JMP          scores8
 
 done8x2x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream8x2x1
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    128(DI), CX
@@ -13223,16 +17315,66 @@ done8x2x1:
 	VMOVUPS Z14, (CX)
 	SUBQ    136(DI), CX
 	VMOVUPS Z15, K1, 64(CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written8x2x1
+
+stream8x2x1:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	VMOVNTPS Z3, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z4, (CX)
+	VMOVNTPS Z5, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z6, (CX)
+	VMOVNTPS Z7, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z8, (CX)
+	VMOVNTPS Z9, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z10, (CX)
+	VMOVNTPS Z11, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z12, (CX)
+	VMOVNTPS Z13, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z14, (CX)
+	VMOVNTPS Z15, 64(CX)
+
+written8x2x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start16x1x2:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear16x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear16x1x2:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -13267,36 +17409,37 @@ start16x1x2:
 	VPXORD    Z7, Z7, Z7
 	CMPQ      R8, R10
 	JAE       total16
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry16x1x2:
+any16x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask16x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found16x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask16x1x2:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found16x1x2:
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_312
+	JZ         near_141
 	PREFETCHT0 (R9)
 
-near_312:
+near_141:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -13304,11 +17447,11 @@ near_312:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    1856(R15), Z29, K5, Z17
 	TESTQ       R14, R14
-	JZ          near_313
+	JZ          near_142
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_313:
+near_142:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z1
@@ -13319,11 +17462,11 @@ near_313:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    1920(R15), Z29, K5, Z17
 	TESTQ       R14, R14
-	JZ          near_314
+	JZ          near_143
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_314:
+near_143:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -13331,11 +17474,11 @@ near_314:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    1984(R15), Z29, K5, Z18
 	TESTQ       R14, R14
-	JZ          near_315
+	JZ          near_144
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_315:
+near_144:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z3
@@ -13349,11 +17492,11 @@ near_315:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    2048(R15), Z29, K5, Z17
 	TESTQ       R14, R14
-	JZ          near_316
+	JZ          near_145
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_316:
+near_145:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z4
@@ -13361,11 +17504,11 @@ near_316:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    2112(R15), Z29, K5, Z18
 	TESTQ       R14, R14
-	JZ          near_317
+	JZ          near_146
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_317:
+near_146:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     40(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z5
@@ -13376,11 +17519,11 @@ near_317:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    2176(R15), Z29, K5, Z18
 	TESTQ       R14, R14
-	JZ          near_318
+	JZ          near_147
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_318:
+near_147:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z6
@@ -13389,13 +17532,13 @@ near_318:
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      2240(R15), Z29, Z19
 	TESTQ       R14, R14
-	JZ          near_319
+	JZ          near_148
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_319:
+near_148:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     56(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z7
@@ -13412,13 +17555,15 @@ near_319:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          entry16x1x2
+	JB          any16x1x2
 	JMP         scores16
 
 done16x1x2:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream16x1x2
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	VMOVUPS Z1, (CX)
@@ -13435,16 +17580,50 @@ done16x1x2:
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z7, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written16x1x2
+
+stream16x1x2:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z5, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z6, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z7, (CX)
+
+written16x1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start16x1x4:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear16x1x4
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear16x1x4:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -13463,36 +17642,37 @@ start16x1x4:
 	VPXORD    Z3, Z3, Z3
 	CMPQ      R8, R10
 	JAE       total16
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry16x1x4:
+any16x1x4:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask16x1x4
-	LEAQ    (R8)(R14*1), R9
+	JZ      found16x1x4
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask16x1x4:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found16x1x4:
 	VMOVUPS    (AX), Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_320
+	JZ         near_149
 	PREFETCHT0 (R9)
 
-near_320:
+near_149:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -13500,11 +17680,11 @@ near_320:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    1856(R15), Z29, K5, Z17
 	TESTQ       R14, R14
-	JZ          near_321
+	JZ          near_150
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_321:
+near_150:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z1
@@ -13515,11 +17695,11 @@ near_321:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    1920(R15), Z29, K5, Z17
 	TESTQ       R14, R14
-	JZ          near_322
+	JZ          near_151
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_322:
+near_151:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -13528,13 +17708,13 @@ near_322:
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      1984(R15), Z29, Z18
 	TESTQ       R14, R14
-	JZ          near_323
+	JZ          near_152
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_323:
+near_152:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z3
@@ -13548,13 +17728,15 @@ near_323:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          entry16x1x4
+	JB          any16x1x4
 	JMP         scores16
 
 done16x1x4:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream16x1x4
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	VMOVUPS Z1, (CX)
@@ -13563,16 +17745,66 @@ done16x1x4:
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z3, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written16x1x4
+
+stream16x1x4:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+
+written16x1x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start16x1x1:
-	MOVQ      64(DI), AX
-	IMULQ     DX, AX
-	ADDQ      56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear16x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear16x1x1:
 	VMOVUPS   (AX), Z29
 	VMOVUPS   Z29, 1792(R15)
 	ADDQ      80(DI), AX
@@ -13639,31 +17871,175 @@ start16x1x1:
 	VPXORD    Z15, Z15, Z15
 	CMPQ      R8, R10
 	JAE       total16
-	CMPQ      216(DI), $0x04
+	CMPQ      224(DI), $0x04
 	JE        groupFour512
-	CMPQ      216(DI), $0x08
+	CMPQ      224(DI), $0x08
 	JE        groupEight512
-	CMPQ      216(DI), $0x10
+	CMPQ      224(DI), $0x10
 	JE        groupSixteen512
 	JMP       group512
 
 entry16x1x1:
-	TESTQ   R14, R14
-	JZ      ask16x1x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far16x1x1
+	JA   farther16x1x1
 
-ask16x1x1:
+near16x1x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2240(R15), Z29, K5, Z19
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VBROADCASTSS 32(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2368(R15), Z29, K5, Z18
+	VBROADCASTSS 36(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VBROADCASTSS 40(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2496(R15), Z29, K5, Z19
+	VBROADCASTSS 44(R11), Z31
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VBROADCASTSS 48(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2624(R15), Z29, K5, Z19
+	VBROADCASTSS 52(R11), Z31
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2688(R15), Z29, K5, Z19
+	VBROADCASTSS 56(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       2752(R15), Z29, Z20
+	VBROADCASTSS 60(R11), Z31
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           near16x1x1
+	JMP          scores16
+
+far16x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VMOVUPS      (AX), Z29
 	VMULPS.Z     1792(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
@@ -13826,13 +18202,191 @@ ask16x1x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x40, R11
 	CMPQ         R8, R12
-	JB           entry16x1x1
+	JB           far16x1x1
+	JMP          scores16
+
+farther16x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2240(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 32(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2368(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 36(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 40(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2496(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 44(R11), Z31
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 48(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2624(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 52(R11), Z31
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         80(DI), AX
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     2688(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 56(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       2752(R15), Z29, Z20
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 60(R11), Z31
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           farther16x1x1
 	JMP          scores16
 
 done16x1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
+	TESTQ   $0x00000004, 144(DI)
+	JNZ     stream16x1x1
 	VMOVUPS Z0, (CX)
 	ADDQ    128(DI), CX
 	VMOVUPS Z1, (CX)
@@ -13865,9 +18419,46 @@ done16x1x1:
 	ADDQ    128(DI), CX
 	SUBQ    136(DI), CX
 	VMOVUPS Z15, K1, (CX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
+	JMP     written16x1x1
+
+stream16x1x1:
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z1, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z3, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z5, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z6, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z7, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z8, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z9, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z10, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z11, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z12, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z13, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z14, (CX)
+	ADDQ     128(DI), CX
+	VMOVNTPS Z15, (CX)
+
+written16x1x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -13936,238 +18527,238 @@ scores1:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add1
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      704(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed1
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      708(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x08
 	JE          placed1
 	MOVL        8(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      712(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x0c
 	JE          placed1
 	MOVL        12(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      716(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x10
 	JE          placed1
 	MOVL        16(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      720(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x14
 	JE          placed1
 	MOVL        20(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      724(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x18
 	JE          placed1
 	MOVL        24(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      728(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x1c
 	JE          placed1
 	MOVL        28(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      732(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x20
 	JE          placed1
 	MOVL        32(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      736(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x24
 	JE          placed1
 	MOVL        36(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      740(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x28
 	JE          placed1
 	MOVL        40(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      744(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x2c
 	JE          placed1
 	MOVL        44(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      748(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x30
 	JE          placed1
 	MOVL        48(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      752(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x34
 	JE          placed1
 	MOVL        52(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      756(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x38
 	JE          placed1
 	MOVL        56(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      760(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x3c
 	JE          placed1
 	MOVL        60(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      764(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	JMP         placed1
 
 add1:
 	MOVL   (R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 704(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x04
 	JE     placed1
 	MOVL   4(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 708(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x08
 	JE     placed1
 	MOVL   8(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 712(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x0c
 	JE     placed1
 	MOVL   12(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 716(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x10
 	JE     placed1
 	MOVL   16(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 720(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x14
 	JE     placed1
 	MOVL   20(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 724(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x18
 	JE     placed1
 	MOVL   24(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 728(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x1c
 	JE     placed1
 	MOVL   28(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 732(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x20
 	JE     placed1
 	MOVL   32(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 736(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x24
 	JE     placed1
 	MOVL   36(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 740(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x28
 	JE     placed1
 	MOVL   40(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 744(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x2c
 	JE     placed1
 	MOVL   44(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 748(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x30
 	JE     placed1
 	MOVL   48(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 752(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x34
 	JE     placed1
 	MOVL   52(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 756(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x38
 	JE     placed1
 	MOVL   56(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 760(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x3c
 	JE     placed1
 	MOVL   60(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 764(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 
 placed1:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total1
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -14181,43 +18772,88 @@ total1:
 	VADDPS     Z24, Z25, Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
-	CMPQ       72(DI), $0x00000081
-	JE         done1x1x1
-	CMPQ       72(DI), $0x00000082
-	JE         done1x2x1
-	CMPQ       72(DI), $0x00000083
-	JE         done1x3x1
-	CMPQ       72(DI), $0x00000084
-	JE         done1x4x1
-	CMPQ       72(DI), $0x00000085
-	JE         done1x5x1
-	CMPQ       72(DI), $0x00000086
-	JE         done1x6x1
-	CMPQ       72(DI), $0x00000087
-	JE         done1x7x1
-	CMPQ       72(DI), $0x00000088
-	JE         done1x8x1
 	CMPQ       72(DI), $0x00000089
-	JE         done1x9x1
-	CMPQ       72(DI), $0x0000008a
-	JE         done1x10x1
-	CMPQ       72(DI), $0x0000008b
-	JE         done1x11x1
-	CMPQ       72(DI), $0x0000008c
-	JE         done1x12x1
+	JB         below_153
 	CMPQ       72(DI), $0x0000008d
-	JE         done1x13x1
-	CMPQ       72(DI), $0x0000008e
-	JE         done1x14x1
+	JB         below_154
 	CMPQ       72(DI), $0x0000008f
-	JE         done1x15x1
+	JB         below_155
+	CMPQ       72(DI), $0x00000090
+	JB         below_156
 	JMP        done1x16x1
+
+below_156:
+	JMP done1x15x1
+
+below_155:
+	CMPQ 72(DI), $0x0000008e
+	JB   below_157
+	JMP  done1x14x1
+
+below_157:
+	JMP done1x13x1
+
+below_154:
+	CMPQ 72(DI), $0x0000008b
+	JB   below_158
+	CMPQ 72(DI), $0x0000008c
+	JB   below_159
+	JMP  done1x12x1
+
+below_159:
+	JMP done1x11x1
+
+below_158:
+	CMPQ 72(DI), $0x0000008a
+	JB   below_160
+	JMP  done1x10x1
+
+below_160:
+	JMP done1x9x1
+
+below_153:
+	CMPQ 72(DI), $0x00000085
+	JB   below_161
+	CMPQ 72(DI), $0x00000087
+	JB   below_162
+	CMPQ 72(DI), $0x00000088
+	JB   below_163
+	JMP  done1x8x1
+
+below_163:
+	JMP done1x7x1
+
+below_162:
+	CMPQ 72(DI), $0x00000086
+	JB   below_164
+	JMP  done1x6x1
+
+below_164:
+	JMP done1x5x1
+
+below_161:
+	CMPQ 72(DI), $0x00000083
+	JB   below_165
+	CMPQ 72(DI), $0x00000084
+	JB   below_166
+	JMP  done1x4x1
+
+below_166:
+	JMP done1x3x1
+
+below_165:
+	CMPQ 72(DI), $0x00000082
+	JB   below_167
+	JMP  done1x2x1
+
+below_167:
+	JMP done1x1x1
 
 scores2:
 	VMOVUPS     768(R15), Z16
@@ -14252,72 +18888,72 @@ scores2:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add2
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      704(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed2
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      712(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x08
 	JE          placed2
 	MOVL        8(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      720(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x0c
 	JE          placed2
 	MOVL        12(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      728(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x10
 	JE          placed2
 	MOVL        16(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      736(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x14
 	JE          placed2
 	MOVL        20(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      744(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x18
 	JE          placed2
 	MOVL        24(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      752(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x1c
 	JE          placed2
 	MOVL        28(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      760(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	JMP         placed2
 
 add2:
 	MOVL   (R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 704(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -14325,7 +18961,7 @@ add2:
 	CMPQ   CX, $0x04
 	JE     placed2
 	MOVL   4(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 712(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -14333,7 +18969,7 @@ add2:
 	CMPQ   CX, $0x08
 	JE     placed2
 	MOVL   8(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 720(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -14341,7 +18977,7 @@ add2:
 	CMPQ   CX, $0x0c
 	JE     placed2
 	MOVL   12(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 728(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -14349,7 +18985,7 @@ add2:
 	CMPQ   CX, $0x10
 	JE     placed2
 	MOVL   16(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 736(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -14357,7 +18993,7 @@ add2:
 	CMPQ   CX, $0x14
 	JE     placed2
 	MOVL   20(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 744(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -14365,7 +19001,7 @@ add2:
 	CMPQ   CX, $0x18
 	JE     placed2
 	MOVL   24(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 752(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -14373,21 +19009,21 @@ add2:
 	CMPQ   CX, $0x1c
 	JE     placed2
 	MOVL   28(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 760(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 
 placed2:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total2
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -14399,29 +19035,53 @@ total2:
 	VADDPS     Z24, Z25, Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
-	CMPQ       72(DI), $0x00000121
-	JE         done2x1x2
-	CMPQ       72(DI), $0x00000101
-	JE         done2x1x1
-	CMPQ       72(DI), $0x00000102
-	JE         done2x2x1
-	CMPQ       72(DI), $0x00000103
-	JE         done2x3x1
-	CMPQ       72(DI), $0x00000104
-	JE         done2x4x1
 	CMPQ       72(DI), $0x00000105
-	JE         done2x5x1
-	CMPQ       72(DI), $0x00000106
-	JE         done2x6x1
+	JB         below_168
 	CMPQ       72(DI), $0x00000107
-	JE         done2x7x1
-	JMP        done2x8x1
+	JB         below_169
+	CMPQ       72(DI), $0x00000108
+	JB         below_170
+	CMPQ       72(DI), $0x00000121
+	JB         below_171
+	JMP        done2x1x2
+
+below_171:
+	JMP done2x8x1
+
+below_170:
+	JMP done2x7x1
+
+below_169:
+	CMPQ 72(DI), $0x00000106
+	JB   below_172
+	JMP  done2x6x1
+
+below_172:
+	JMP done2x5x1
+
+below_168:
+	CMPQ 72(DI), $0x00000103
+	JB   below_173
+	CMPQ 72(DI), $0x00000104
+	JB   below_174
+	JMP  done2x4x1
+
+below_174:
+	JMP done2x3x1
+
+below_173:
+	CMPQ 72(DI), $0x00000102
+	JB   below_175
+	JMP  done2x2x1
+
+below_175:
+	JMP done2x1x1
 
 scores4:
 	VMOVUPS     768(R15), Z16
@@ -14440,82 +19100,82 @@ scores4:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add4
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     704(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed4
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     720(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	CMPQ        CX, $0x08
 	JE          placed4
 	MOVL        8(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     736(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	CMPQ        CX, $0x0c
 	JE          placed4
 	MOVL        12(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     752(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	JMP         placed4
 
 add4:
 	MOVL    (R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 704(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed4
 	MOVL    4(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 720(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed4
 	MOVL    8(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 736(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed4
 	MOVL    12(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 752(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 
 placed4:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total4
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -14525,23 +19185,38 @@ total4:
 	VADDPS     Z24, Z25, Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000204
+	JB         below_176
 	CMPQ       72(DI), $0x00000221
-	JE         done4x1x2
+	JB         below_177
 	CMPQ       72(DI), $0x00000261
-	JE         done4x1x4
-	CMPQ       72(DI), $0x00000201
-	JE         done4x1x1
-	CMPQ       72(DI), $0x00000202
-	JE         done4x2x1
-	CMPQ       72(DI), $0x00000203
-	JE         done4x3x1
-	JMP        done4x4x1
+	JB         below_178
+	JMP        done4x1x4
+
+below_178:
+	JMP done4x1x2
+
+below_177:
+	JMP done4x4x1
+
+below_176:
+	CMPQ 72(DI), $0x00000202
+	JB   below_179
+	CMPQ 72(DI), $0x00000203
+	JB   below_180
+	JMP  done4x3x1
+
+below_180:
+	JMP done4x2x1
+
+below_179:
+	JMP done4x1x1
 
 scores8:
 	VMOVUPS     768(R15), Z16
@@ -14552,56 +19227,56 @@ scores8:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add8
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     704(R15), Y24
 	VMOVUPS     Y24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed8
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     736(R15), Y24
 	VMOVUPS     Y24, (AX)(R9*4)
 	JMP         placed8
 
 add8:
 	MOVL    (R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 704(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed8
 	MOVL    4(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 736(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 
 placed8:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total8
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -14609,78 +19284,93 @@ total8:
 	VMOVUPS    640(R15), Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JE         done8x1x2
+	JB         below_181
 	CMPQ       72(DI), $0x00000461
-	JE         done8x1x4
-	CMPQ       72(DI), $0x00000401
-	JE         done8x1x1
-	JMP        done8x2x1
+	JB         below_182
+	JMP        done8x1x4
+
+below_182:
+	JMP done8x1x2
+
+below_181:
+	CMPQ 72(DI), $0x00000402
+	JB   below_183
+	JMP  done8x2x1
+
+below_183:
+	JMP done8x1x1
 
 scores16:
 	VMOVUPS     768(R15), Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add16
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     704(R15), Z24
 	VMOVUPS     Z24, (AX)(R9*4)
 	JMP         placed16
 
 add16:
 	MOVL    (R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 704(R15), Z24
 	VADDPS  (AX)(R9*4), Z24, Z24
 	VMOVUPS Z24, (AX)(R9*4)
 
 placed16:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total16
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
 total16:
 	VMOVUPS 640(R15), Z25
-	MOVQ    272(DI), R9
+	MOVQ    280(DI), R9
 	IMULQ   DX, R9
-	ADDQ    264(DI), R9
-	MOVQ    224(DI), AX
+	ADDQ    272(DI), R9
+	MOVQ    232(DI), AX
 	KMOVW   AX, K2
 	VMOVUPS Z25, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JE      done16x1x2
+	JB      below_184
 	CMPQ    72(DI), $0x00000861
-	JE      done16x1x4
-	JMP     done16x1x1
+	JB      below_185
+	JMP     done16x1x4
+
+below_185:
+	JMP done16x1x2
+
+below_184:
+	JMP done16x1x1
 
 DATA keys4_1<>+0(SB)/4, $0x00000001
 DATA keys4_1<>+4(SB)/4, $0x00000001
@@ -19652,9 +24342,9 @@ TEXT ·attendGrad512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         152(DI), R14
-	MOVQ         160(DI), BP
-	MOVQ         176(DI), R15
+	MOVQ         160(DI), R14
+	MOVQ         168(DI), BP
+	MOVQ         184(DI), R15
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
@@ -19667,13 +24357,13 @@ TEXT ·attendGrad512b16(SB), NOSPLIT, $8-8
 	KMOVD        R9, K6
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	XORQ         DX, DX
-	MOVQ         R8, 400(DI)
 	MOVQ         R8, 408(DI)
-	CMPQ         216(DI), $0x04
+	MOVQ         R8, 416(DI)
+	CMPQ         224(DI), $0x04
 	JE           groupFour512
-	CMPQ         216(DI), $0x08
+	CMPQ         224(DI), $0x08
 	JE           groupEight512
-	CMPQ         216(DI), $0x10
+	CMPQ         224(DI), $0x10
 	JE           groupSixteen512
 	JMP          group512
 
@@ -19684,163 +24374,241 @@ row:
 	LEAQ    (R9)(R10*4), R10
 	VPXORD  Z16, Z16, Z16
 	VMOVUPS Z16, 640(R15)
-	CMPQ    72(DI), $0x00000080
-	JE      start1x0x1
-	CMPQ    72(DI), $0x00000081
-	JE      start1x1x1
-	CMPQ    72(DI), $0x00000082
-	JE      start1x2x1
-	CMPQ    72(DI), $0x00000083
-	JE      start1x3x1
-	CMPQ    72(DI), $0x00000084
-	JE      start1x4x1
-	CMPQ    72(DI), $0x00000085
-	JE      start1x5x1
-	CMPQ    72(DI), $0x00000086
-	JE      start1x6x1
-	CMPQ    72(DI), $0x00000087
-	JE      start1x7x1
-	CMPQ    72(DI), $0x00000088
-	JE      start1x8x1
-	CMPQ    72(DI), $0x00000121
-	JE      start2x1x2
-	CMPQ    72(DI), $0x00000100
-	JE      start2x0x1
-	CMPQ    72(DI), $0x00000101
-	JE      start2x1x1
-	CMPQ    72(DI), $0x00000102
-	JE      start2x2x1
-	CMPQ    72(DI), $0x00000103
-	JE      start2x3x1
 	CMPQ    72(DI), $0x00000104
-	JE      start2x4x1
-	CMPQ    72(DI), $0x00000221
-	JE      start4x1x2
-	CMPQ    72(DI), $0x00000261
-	JE      start4x1x4
-	CMPQ    72(DI), $0x00000200
-	JE      start4x0x1
-	CMPQ    72(DI), $0x00000201
-	JE      start4x1x1
-	CMPQ    72(DI), $0x00000202
-	JE      start4x2x1
-	CMPQ    72(DI), $0x00000421
-	JE      start8x1x2
-	CMPQ    72(DI), $0x00000461
-	JE      start8x1x4
+	JB      below_186
 	CMPQ    72(DI), $0x00000400
-	JE      start8x0x1
-	CMPQ    72(DI), $0x00000401
-	JE      start8x1x1
+	JB      below_187
+	CMPQ    72(DI), $0x00000461
+	JB      below_188
 	CMPQ    72(DI), $0x00000821
-	JE      start16x1x2
+	JB      below_189
 	CMPQ    72(DI), $0x00000861
-	JE      start16x1x4
-	JMP     start16x0x1
+	JB      below_190
+	JMP     start16x1x4
+
+below_190:
+	JMP start16x1x2
+
+below_189:
+	CMPQ 72(DI), $0x00000800
+	JB   below_191
+	JMP  start16x0x1
+
+below_191:
+	JMP start8x1x4
+
+below_188:
+	CMPQ 72(DI), $0x00000401
+	JB   below_192
+	CMPQ 72(DI), $0x00000421
+	JB   below_193
+	JMP  start8x1x2
+
+below_193:
+	JMP start8x1x1
+
+below_192:
+	JMP start8x0x1
+
+below_187:
+	CMPQ 72(DI), $0x00000201
+	JB   below_194
+	CMPQ 72(DI), $0x00000221
+	JB   below_195
+	CMPQ 72(DI), $0x00000261
+	JB   below_196
+	JMP  start4x1x4
+
+below_196:
+	JMP start4x1x2
+
+below_195:
+	CMPQ 72(DI), $0x00000202
+	JB   below_197
+	JMP  start4x2x1
+
+below_197:
+	JMP start4x1x1
+
+below_194:
+	CMPQ 72(DI), $0x00000121
+	JB   below_198
+	CMPQ 72(DI), $0x00000200
+	JB   below_199
+	JMP  start4x0x1
+
+below_199:
+	JMP start2x1x2
+
+below_198:
+	JMP start2x4x1
+
+below_186:
+	CMPQ 72(DI), $0x00000086
+	JB   below_200
+	CMPQ 72(DI), $0x00000100
+	JB   below_201
+	CMPQ 72(DI), $0x00000102
+	JB   below_202
+	CMPQ 72(DI), $0x00000103
+	JB   below_203
+	JMP  start2x3x1
+
+below_203:
+	JMP start2x2x1
+
+below_202:
+	CMPQ 72(DI), $0x00000101
+	JB   below_204
+	JMP  start2x1x1
+
+below_204:
+	JMP start2x0x1
+
+below_201:
+	CMPQ 72(DI), $0x00000087
+	JB   below_205
+	CMPQ 72(DI), $0x00000088
+	JB   below_206
+	JMP  start1x8x1
+
+below_206:
+	JMP start1x7x1
+
+below_205:
+	JMP start1x6x1
+
+below_200:
+	CMPQ 72(DI), $0x00000083
+	JB   below_207
+	CMPQ 72(DI), $0x00000084
+	JB   below_208
+	CMPQ 72(DI), $0x00000085
+	JB   below_209
+	JMP  start1x5x1
+
+below_209:
+	JMP start1x4x1
+
+below_208:
+	JMP start1x3x1
+
+below_207:
+	CMPQ 72(DI), $0x00000081
+	JB   below_210
+	CMPQ 72(DI), $0x00000082
+	JB   below_211
+	JMP  start1x2x1
+
+below_211:
+	JMP start1x1x1
+
+below_210:
+	JMP start1x0x1
 
 group512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   same512
 
-again_340:
-	MOVQ      392(DI), AX
+again_212:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_340
-	MOVQ      256(DI), R9
+	JE        again_212
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_343
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_215
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_341
+	JZ        noids_213
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_342
+	JMP       hash_214
 
-noids_341:
-	MOVQ 328(DI), R9
+noids_213:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_342:
+hash_214:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_343:
+drawn_215:
 same512:
 	LEAQ 156(R12), R9
-	CMPQ R9, 168(DI)
-	JA   asked_344
-	MOVQ 184(DI), AX
-	MOVQ 336(DI), R11
-	MOVQ 352(DI), R13
+	CMPQ R9, 176(DI)
+	JA   asked_216
+	MOVQ 192(DI), AX
+	MOVQ 344(DI), R11
+	MOVQ 360(DI), R13
 	SUBQ 8(DI), R13
 	ADDQ R12, R13
-	MOVQ 232(DI), CX
+	MOVQ 240(DI), CX
 	LEAQ 96(R12)(CX*1), CX
-	MOVQ CX, 416(DI)
+	MOVQ CX, 424(DI)
 	LEAQ 96(R12), CX
 
-ask_346:
+ask_218:
 	MOVL       (CX), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), R9
-	IMULQ      344(DI), R9
+	IMULQ      352(DI), R9
 	PREFETCHT0 (R11)(R9*4)
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
-	CMPQ       CX, 416(DI)
-	JB         ask_346
+	CMPQ       CX, 424(DI)
+	JB         ask_218
 
-asked_344:
-	MOVQ              408(DI), R9
+asked_216:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
-	MOVQ              232(DI), CX
+	MOVQ              240(DI), CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
 	MOVQ              CX, R9
-	IMULQ             208(DI), R9
+	IMULQ             216(DI), R9
 	BZHIL             CX, AX, CX
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
-	MOVQ              240(DI), R9
+	MOVQ              192(DI), AX
+	MOVQ              248(DI), R9
 	VMOVDQU32         64(R9), Z17
 	VPERMD            Z23, Z17, Z23
 	VPSLLD            $0x01, Z23, Z24
-	VPMULLD.BCST      192(DI), Z23, Z23
+	VPMULLD.BCST      200(DI), Z23, Z23
 	VPADDD            (R9), Z23, Z23
-	MOVQ              200(DI), R9
+	MOVQ              208(DI), R9
 	KMOVW             K7, K2
 	VPXORD            Z16, Z16, Z16
 	VGATHERDPS        (AX)(Z23*4), K2, Z16
@@ -19861,7 +24629,7 @@ asked_344:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -19881,9 +24649,9 @@ asked_344:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                kept512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	KMOVW             K7, K2
 	VPXORD            Z25, Z25, Z25
 	VGATHERDPS        4(AX)(Z24*4), K2, Z25
@@ -19891,7 +24659,7 @@ asked_344:
 	VPXORD            Z18, Z18, Z18
 	VGATHERDPS        (AX)(Z24*4), K2, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -19899,7 +24667,7 @@ asked_344:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 kept512:
 	VMOVUPS Z21, (R13)
@@ -19910,155 +24678,233 @@ kept512:
 	VMOVUPS Z20, 128(R13)
 
 made512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begun512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begun512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000080
-	JE    entry1x0x1
-	CMPQ  72(DI), $0x00000081
-	JE    entry1x1x1
-	CMPQ  72(DI), $0x00000082
-	JE    entry1x2x1
-	CMPQ  72(DI), $0x00000083
-	JE    entry1x3x1
-	CMPQ  72(DI), $0x00000084
-	JE    entry1x4x1
-	CMPQ  72(DI), $0x00000085
-	JE    entry1x5x1
-	CMPQ  72(DI), $0x00000086
-	JE    entry1x6x1
-	CMPQ  72(DI), $0x00000087
-	JE    entry1x7x1
-	CMPQ  72(DI), $0x00000088
-	JE    entry1x8x1
-	CMPQ  72(DI), $0x00000121
-	JE    entry2x1x2
-	CMPQ  72(DI), $0x00000100
-	JE    entry2x0x1
-	CMPQ  72(DI), $0x00000101
-	JE    entry2x1x1
-	CMPQ  72(DI), $0x00000102
-	JE    entry2x2x1
-	CMPQ  72(DI), $0x00000103
-	JE    entry2x3x1
 	CMPQ  72(DI), $0x00000104
-	JE    entry2x4x1
-	CMPQ  72(DI), $0x00000221
-	JE    entry4x1x2
-	CMPQ  72(DI), $0x00000261
-	JE    entry4x1x4
-	CMPQ  72(DI), $0x00000200
-	JE    entry4x0x1
-	CMPQ  72(DI), $0x00000201
-	JE    entry4x1x1
-	CMPQ  72(DI), $0x00000202
-	JE    entry4x2x1
-	CMPQ  72(DI), $0x00000421
-	JE    entry8x1x2
-	CMPQ  72(DI), $0x00000461
-	JE    entry8x1x4
+	JB    below_219
 	CMPQ  72(DI), $0x00000400
-	JE    entry8x0x1
-	CMPQ  72(DI), $0x00000401
-	JE    entry8x1x1
+	JB    below_220
+	CMPQ  72(DI), $0x00000461
+	JB    below_221
 	CMPQ  72(DI), $0x00000821
-	JE    entry16x1x2
+	JB    below_222
 	CMPQ  72(DI), $0x00000861
-	JE    entry16x1x4
-	JMP   entry16x0x1
+	JB    below_223
+	JMP   entry16x1x4
+
+below_223:
+	JMP entry16x1x2
+
+below_222:
+	CMPQ 72(DI), $0x00000800
+	JB   below_224
+	JMP  entry16x0x1
+
+below_224:
+	JMP entry8x1x4
+
+below_221:
+	CMPQ 72(DI), $0x00000401
+	JB   below_225
+	CMPQ 72(DI), $0x00000421
+	JB   below_226
+	JMP  entry8x1x2
+
+below_226:
+	JMP entry8x1x1
+
+below_225:
+	JMP entry8x0x1
+
+below_220:
+	CMPQ 72(DI), $0x00000201
+	JB   below_227
+	CMPQ 72(DI), $0x00000221
+	JB   below_228
+	CMPQ 72(DI), $0x00000261
+	JB   below_229
+	JMP  entry4x1x4
+
+below_229:
+	JMP entry4x1x2
+
+below_228:
+	CMPQ 72(DI), $0x00000202
+	JB   below_230
+	JMP  entry4x2x1
+
+below_230:
+	JMP entry4x1x1
+
+below_227:
+	CMPQ 72(DI), $0x00000121
+	JB   below_231
+	CMPQ 72(DI), $0x00000200
+	JB   below_232
+	JMP  entry4x0x1
+
+below_232:
+	JMP entry2x1x2
+
+below_231:
+	JMP entry2x4x1
+
+below_219:
+	CMPQ 72(DI), $0x00000086
+	JB   below_233
+	CMPQ 72(DI), $0x00000100
+	JB   below_234
+	CMPQ 72(DI), $0x00000102
+	JB   below_235
+	CMPQ 72(DI), $0x00000103
+	JB   below_236
+	JMP  entry2x3x1
+
+below_236:
+	JMP entry2x2x1
+
+below_235:
+	CMPQ 72(DI), $0x00000101
+	JB   below_237
+	JMP  entry2x1x1
+
+below_237:
+	JMP entry2x0x1
+
+below_234:
+	CMPQ 72(DI), $0x00000087
+	JB   below_238
+	CMPQ 72(DI), $0x00000088
+	JB   below_239
+	JMP  entry1x8x1
+
+below_239:
+	JMP entry1x7x1
+
+below_238:
+	JMP entry1x6x1
+
+below_233:
+	CMPQ 72(DI), $0x00000083
+	JB   below_240
+	CMPQ 72(DI), $0x00000084
+	JB   below_241
+	CMPQ 72(DI), $0x00000085
+	JB   below_242
+	JMP  entry1x5x1
+
+below_242:
+	JMP entry1x4x1
+
+below_241:
+	JMP entry1x3x1
+
+below_240:
+	CMPQ 72(DI), $0x00000081
+	JB   below_243
+	CMPQ 72(DI), $0x00000082
+	JB   below_244
+	JMP  entry1x2x1
+
+below_244:
+	JMP entry1x1x1
+
+below_243:
+	JMP entry1x0x1
 
 groupFour512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   sameFour512
 
-again_347:
-	MOVQ      392(DI), AX
+again_245:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_347
-	MOVQ      256(DI), R9
+	JE        again_245
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_350
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_248
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_348
+	JZ        noids_246
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_349
+	JMP       hash_247
 
-noids_348:
-	MOVQ 328(DI), R9
+noids_246:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_349:
+hash_247:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_350:
+drawn_248:
 sameFour512:
 	LEAQ       108(R12), R9
-	CMPQ       R9, 168(DI)
-	JA         asked_351
-	MOVQ       184(DI), AX
-	MOVQ       336(DI), R11
-	MOVQ       352(DI), R13
+	CMPQ       R9, 176(DI)
+	JA         asked_249
+	MOVQ       192(DI), AX
+	MOVQ       344(DI), R11
+	MOVQ       360(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       104(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       104(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       108(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       108(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       288(DI), $0x00
-	JE         keys_352
-	MOVQ       312(DI), R11
+	CMPQ       296(DI), $0x00
+	JE         keys_250
+	MOVQ       320(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
@@ -20068,18 +24914,18 @@ sameFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_352:
-asked_351:
-	MOVQ              408(DI), R9
+keys_250:
+asked_249:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000010, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
@@ -20091,19 +24937,19 @@ asked_351:
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
+	MOVQ              192(DI), AX
 	VMOVDQU32         X23, 704(R15)
 	MOVL              704(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	MOVL              708(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z24
 	MOVL              712(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	MOVL              716(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
 	VSHUFF32X4        $0x44, Z26, Z25, Z17
@@ -20119,7 +24965,7 @@ asked_351:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -20139,9 +24985,9 @@ asked_351:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                keptFour512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	MOVL              704(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	MOVL              708(R15), R9
@@ -20156,7 +25002,7 @@ asked_351:
 	VMOVDQU32         keys4_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -20164,7 +25010,7 @@ asked_351:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 keptFour512:
 	VMOVUPS Z21, (R13)
@@ -20175,118 +25021,130 @@ keptFour512:
 	VMOVUPS Z20, 128(R13)
 
 madeFour512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begunFour512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begunFour512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
+	CMPQ  72(DI), $0x00000202
+	JB    below_251
 	CMPQ  72(DI), $0x00000221
-	JE    entry4x1x2
+	JB    below_252
 	CMPQ  72(DI), $0x00000261
-	JE    entry4x1x4
-	CMPQ  72(DI), $0x00000200
-	JE    entry4x0x1
-	CMPQ  72(DI), $0x00000201
-	JE    entry4x1x1
-	JMP   entry4x2x1
+	JB    below_253
+	JMP   entry4x1x4
+
+below_253:
+	JMP entry4x1x2
+
+below_252:
+	JMP entry4x2x1
+
+below_251:
+	CMPQ 72(DI), $0x00000201
+	JB   below_254
+	JMP  entry4x1x1
+
+below_254:
+	JMP entry4x0x1
 
 groupEight512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   sameEight512
 
-again_353:
-	MOVQ      392(DI), AX
+again_255:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_353
-	MOVQ      256(DI), R9
+	JE        again_255
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_356
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_258
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_354
+	JZ        noids_256
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_355
+	JMP       hash_257
 
-noids_354:
-	MOVQ 328(DI), R9
+noids_256:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_355:
+hash_257:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_356:
+drawn_258:
 sameEight512:
 	LEAQ       100(R12), R9
-	CMPQ       R9, 168(DI)
-	JA         asked_357
-	MOVQ       184(DI), AX
-	MOVQ       336(DI), R11
-	MOVQ       352(DI), R13
+	CMPQ       R9, 176(DI)
+	JA         asked_259
+	MOVQ       192(DI), AX
+	MOVQ       344(DI), R11
+	MOVQ       360(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       288(DI), $0x00
-	JE         keys_358
-	MOVQ       312(DI), R11
+	CMPQ       296(DI), $0x00
+	JE         keys_260
+	MOVQ       320(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_358:
-asked_357:
-	MOVQ              408(DI), R9
+keys_260:
+asked_259:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000008, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
@@ -20298,14 +25156,14 @@ asked_357:
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
+	MOVQ              192(DI), AX
 	VMOVDQU32         X23, 704(R15)
 	MOVL              704(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
 	MOVL              708(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	VMOVUPS           64(AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
@@ -20322,7 +25180,7 @@ asked_357:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -20342,9 +25200,9 @@ asked_357:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                keptEight512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	MOVL              704(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	MOVL              708(R15), R9
@@ -20354,7 +25212,7 @@ asked_357:
 	VMOVDQU32         keys8_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -20362,7 +25220,7 @@ asked_357:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 keptEight512:
 	VMOVUPS Z21, (R13)
@@ -20373,109 +25231,118 @@ keptEight512:
 	VMOVUPS Z20, 128(R13)
 
 madeEight512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begunEight512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begunEight512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
 	CMPQ  72(DI), $0x00000421
-	JE    entry8x1x2
+	JB    below_261
 	CMPQ  72(DI), $0x00000461
-	JE    entry8x1x4
-	CMPQ  72(DI), $0x00000400
-	JE    entry8x0x1
-	JMP   entry8x1x1
+	JB    below_262
+	JMP   entry8x1x4
+
+below_262:
+	JMP entry8x1x2
+
+below_261:
+	CMPQ 72(DI), $0x00000401
+	JB   below_263
+	JMP  entry8x1x1
+
+below_263:
+	JMP entry8x0x1
 
 groupSixteen512:
-	MOVQ 400(DI), R12
-	CMPQ R12, 408(DI)
+	MOVQ 408(DI), R12
+	CMPQ R12, 416(DI)
 	JB   sameSixteen512
 
-again_359:
-	MOVQ      392(DI), AX
+again_264:
+	MOVQ      400(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 408(DI)
-	INCQ      392(DI)
+	MOVQ      R9, 416(DI)
+	INCQ      400(DI)
 	CMPQ      R9, R12
-	JE        again_359
-	MOVQ      256(DI), R9
+	JE        again_264
+	MOVQ      264(DI), R9
 	IMULQ     AX, R9
-	ADDQ      248(DI), R9
-	MOVQ      224(DI), CX
+	ADDQ      256(DI), R9
+	MOVQ      232(DI), CX
 	KMOVW     CX, K2
-	MOVQ      240(DI), CX
+	MOVQ      248(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 512(R15)
-	CMPQ      288(DI), $0x00
-	JE        drawn_362
-	MOVQ      320(DI), R9
+	CMPQ      296(DI), $0x00
+	JE        drawn_267
+	MOVQ      328(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_360
+	JZ        noids_265
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_361
+	JMP       hash_266
 
-noids_360:
-	MOVQ 328(DI), R9
+noids_265:
+	MOVQ 336(DI), R9
 	ADDL AX, R9
 
-hash_361:
+hash_266:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 576(R15)
 
-drawn_362:
+drawn_267:
 sameSixteen512:
 	LEAQ       96(R12), R9
-	CMPQ       R9, 168(DI)
-	JA         asked_363
-	MOVQ       184(DI), AX
-	MOVQ       336(DI), R11
-	MOVQ       352(DI), R13
+	CMPQ       R9, 176(DI)
+	JA         asked_268
+	MOVQ       192(DI), AX
+	MOVQ       344(DI), R11
+	MOVQ       360(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      192(DI), R9
+	IMULQ      200(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	PREFETCHT0 128(AX)(R9*4)
 	PREFETCHT0 192(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      344(DI), CX
+	IMULQ      352(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       288(DI), $0x00
-	JE         keys_364
-	MOVQ       312(DI), R11
+	CMPQ       296(DI), $0x00
+	JE         keys_269
+	MOVQ       320(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_364:
-asked_363:
-	MOVQ              408(DI), R9
+keys_269:
+asked_268:
+	MOVQ              416(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000004, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              376(DI), R13
+	MOVQ              384(DI), R13
 	XORQ              $0x00000100, R13
 	ADDQ              R15, R13
 	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 400(DI)
+	MOVQ              AX, 408(DI)
 	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
@@ -20487,10 +25354,10 @@ asked_363:
 	KMOVW             R9, K7
 	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              184(DI), AX
+	MOVQ              192(DI), AX
 	VMOVDQU32         X23, 704(R15)
 	MOVL              704(R15), R9
-	IMULQ             192(DI), R9
+	IMULQ             200(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
 	VMOVUPS           128(AX)(R9*4), Z25
@@ -20509,7 +25376,7 @@ asked_363:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      280(DI), K3, Z19
+	VBROADCASTSS      288(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -20529,9 +25396,9 @@ asked_363:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              288(DI), $0x00
+	CMPQ              296(DI), $0x00
 	JE                keptSixteen512
-	MOVQ              312(DI), AX
+	MOVQ              320(DI), AX
 	MOVL              704(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	VMOVDQU32         keys16_1<>+0(SB), Z25
@@ -20539,7 +25406,7 @@ asked_363:
 	VMOVDQU32         keys16_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      296(DI), Z16
+	VPBROADCASTD      304(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -20547,7 +25414,7 @@ asked_363:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     304(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     312(DI), Z21, K3, Z21
 
 keptSixteen512:
 	VMOVUPS Z21, (R13)
@@ -20558,29 +25425,42 @@ keptSixteen512:
 	VMOVUPS Z20, 128(R13)
 
 madeSixteen512:
-	CMPQ 384(DI), $0x00
+	CMPQ 392(DI), $0x00
 	JNE  begunSixteen512
-	INCQ 384(DI)
-	XORQ $0x00000100, 376(DI)
+	INCQ 392(DI)
+	XORQ $0x00000100, 384(DI)
 	JMP  row
 
 begunSixteen512:
 	MOVQ  R15, R11
-	ADDQ  376(DI), R11
-	MOVQ  R8, 368(DI)
+	ADDQ  384(DI), R11
+	MOVQ  R8, 376(DI)
 	MOVQ  192(R11), R12
 	KMOVW 200(R11), K4
 	LEAQ  768(R15), R13
 	CMPQ  72(DI), $0x00000821
-	JE    entry16x1x2
+	JB    below_270
 	CMPQ  72(DI), $0x00000861
-	JE    entry16x1x4
-	JMP   entry16x0x1
+	JB    below_271
+	JMP   entry16x1x4
+
+below_271:
+	JMP entry16x1x2
+
+below_270:
+	JMP entry16x0x1
 
 start1x0x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x0x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+
+zNear1x0x1:
 	SUBQ        96(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
@@ -20588,53 +25468,55 @@ start1x0x1:
 	VPXORD      Z0, Z0, Z0
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x0x1:
+any1x0x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x0x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x0x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x0x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x0x1:
 	SUBQ        96(DI), AX
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMULPS      1792(R15), Z29, Z16
 	TESTQ       R14, R14
-	JZ          near_365
+	JZ          near_272
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_365:
+near_272:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x0x1
+	JB           any1x0x1
 	JMP          scores1
 
 done1x0x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
 	CMPQ        144(DI), $0x02
 	JB          widened1x0x1
 	JA          native1x0x1
@@ -20667,13 +25549,21 @@ written1x0x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x1x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+
+zNear1x1x1:
 	SUBQ        96(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -20684,29 +25574,30 @@ start1x1x1:
 	VPXORD      Z1, Z1, Z1
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x1x1:
+any1x1x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x1x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x1x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x1x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x1x1:
 	SUBQ        96(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -20714,12 +25605,12 @@ ask1x1x1:
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_366
+	JZ          near_273
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_366:
+near_273:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -20727,13 +25618,15 @@ near_366:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x1x1
+	JB           any1x1x1
 	JMP          scores1
 
 done1x1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x1x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x1x1
 	JA          native1x1x1
@@ -20758,6 +25651,16 @@ done1x1x1:
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
 	JMP         written1x1x1
+
+stream1x1x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	JMP      written1x1x1
 
 native1x1x1:
 	SUBQ    136(DI), CX
@@ -20786,13 +25689,22 @@ written1x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x2x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x2x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+zNear1x2x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -20809,41 +25721,42 @@ start1x2x1:
 	VPXORD      Z3, Z3, Z3
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x2x1:
+any1x2x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x2x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x2x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x2x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x2x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_367
+	JZ          near_274
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_367:
+near_274:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -20859,13 +25772,15 @@ near_367:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x2x1
+	JB           any1x2x1
 	JMP          scores1
 
 done1x2x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x2x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x2x1
 	JA          native1x2x1
@@ -20910,6 +25825,23 @@ done1x2x1:
 	VMOVDQU16   Z2, K1, 64(CX)
 	JMP         written1x2x1
 
+stream1x2x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	JMP      written1x2x1
+
 native1x2x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -20952,13 +25884,23 @@ written1x2x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x3x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x3x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+zNear1x3x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -20981,42 +25923,43 @@ start1x3x1:
 	VPXORD      Z5, Z5, Z5
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x3x1:
+any1x3x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x3x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x3x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x3x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x3x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_369
+	JZ          near_275
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_369:
+near_275:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -21038,13 +25981,15 @@ near_369:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x3x1
+	JB           any1x3x1
 	JMP          scores1
 
 done1x3x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x3x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x3x1
 	JA          native1x3x1
@@ -21108,6 +26053,30 @@ done1x3x1:
 	VMOVDQU16   Z4, K1, 128(CX)
 	JMP         written1x3x1
 
+stream1x3x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	JMP      written1x3x1
+
 native1x3x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -21165,13 +26134,24 @@ written1x3x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x4x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x4x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+zNear1x4x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -21200,35 +26180,36 @@ start1x4x1:
 	VPXORD      Z7, Z7, Z7
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x4x1:
+any1x4x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x4x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x4x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x4x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x4x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_372
+	JZ          near_276
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -21236,7 +26217,7 @@ ask1x4x1:
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_372:
+near_276:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -21264,13 +26245,15 @@ near_372:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x4x1
+	JB           any1x4x1
 	JMP          scores1
 
 done1x4x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x4x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x4x1
 	JA          native1x4x1
@@ -21353,6 +26336,37 @@ done1x4x1:
 	VMOVDQU16   Z6, K1, 192(CX)
 	JMP         written1x4x1
 
+stream1x4x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 192(CX)
+	JMP      written1x4x1
+
 native1x4x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -21425,13 +26439,25 @@ written1x4x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x5x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x5x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+
+zNear1x5x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -21466,35 +26492,36 @@ start1x5x1:
 	VPXORD      Z9, Z9, Z9
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x5x1:
+any1x5x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x5x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x5x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x5x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x5x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_376
+	JZ          near_277
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -21503,7 +26530,7 @@ ask1x5x1:
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_376:
+near_277:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -21537,13 +26564,15 @@ near_376:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x5x1
+	JB           any1x5x1
 	JMP          scores1
 
 done1x5x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x5x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x5x1
 	JA          native1x5x1
@@ -21645,6 +26674,44 @@ done1x5x1:
 	VMOVDQU16   Z8, K1, 256(CX)
 	JMP         written1x5x1
 
+stream1x5x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 192(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, 256(CX)
+	JMP      written1x5x1
+
 native1x5x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -21732,13 +26799,26 @@ written1x5x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x6x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x6x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+
+zNear1x6x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -21779,35 +26859,36 @@ start1x6x1:
 	VPXORD      Z11, Z11, Z11
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x6x1:
+any1x6x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x6x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x6x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x6x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x6x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_381
+	JZ          near_278
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -21817,7 +26898,7 @@ ask1x6x1:
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_381:
+near_278:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -21857,13 +26938,15 @@ near_381:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x6x1
+	JB           any1x6x1
 	JMP          scores1
 
 done1x6x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x6x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x6x1
 	JA          native1x6x1
@@ -21984,6 +27067,51 @@ done1x6x1:
 	VMOVDQU16   Z10, K1, 320(CX)
 	JMP         written1x6x1
 
+stream1x6x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 192(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, 256(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, 320(CX)
+	JMP      written1x6x1
+
 native1x6x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -22086,13 +27214,27 @@ written1x6x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x7x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x7x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+
+zNear1x7x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -22139,35 +27281,36 @@ start1x7x1:
 	VPXORD      Z13, Z13, Z13
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x7x1:
+any1x7x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask1x7x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found1x7x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask1x7x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found1x7x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_387
+	JZ          near_279
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
@@ -22178,7 +27321,7 @@ ask1x7x1:
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_387:
+near_279:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -22224,13 +27367,15 @@ near_387:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x7x1
+	JB           any1x7x1
 	JMP          scores1
 
 done1x7x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x7x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x7x1
 	JA          native1x7x1
@@ -22370,6 +27515,58 @@ done1x7x1:
 	VMOVDQU16   Z12, K1, 384(CX)
 	JMP         written1x7x1
 
+stream1x7x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 192(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, 256(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, 320(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z29, Z12
+	VMOVNTPS Z12, 384(CX)
+	JMP      written1x7x1
+
 native1x7x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -22487,13 +27684,28 @@ written1x7x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start1x8x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear1x8x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+zNear1x8x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -22546,31 +27758,101 @@ start1x8x1:
 	VPXORD      Z15, Z15, Z15
 	CMPQ        R8, R10
 	JAE         total1
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry1x8x1:
-	TESTQ   R14, R14
-	JZ      ask1x8x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far1x8x1
+	JA   farther1x8x1
 
-ask1x8x1:
+near1x8x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  2240(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  2368(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  2496(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  2624(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  2688(R15), Z29, Z16
+	VFMADD231PS  2752(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near1x8x1
+	JMP          scores1
+
+far1x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS       1792(R15), Z29, Z16
@@ -22636,13 +27918,94 @@ ask1x8x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           entry1x8x1
+	JB           far1x8x1
+	JMP          scores1
+
+farther1x8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  2240(R15), Z30, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  2304(R15), Z29, Z16
+	VFMADD231PS  2368(R15), Z30, Z16
+	PREFETCHT1   256(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, Z16
+	VFMADD231PS  2496(R15), Z30, Z16
+	PREFETCHT1   320(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  2560(R15), Z29, Z16
+	VFMADD231PS  2624(R15), Z30, Z16
+	PREFETCHT1   384(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  2688(R15), Z29, Z16
+	VFMADD231PS  2752(R15), Z30, Z16
+	PREFETCHT1   448(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           farther1x8x1
 	JMP          scores1
 
 done1x8x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream1x8x1
 	CMPQ        144(DI), $0x02
 	JB          widened1x8x1
 	JA          native1x8x1
@@ -22801,6 +28164,65 @@ done1x8x1:
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written1x8x1
 
+stream1x8x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 192(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, 256(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, 320(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z29, Z12
+	VMOVNTPS Z12, 384(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG     $0x48075262
+	WORD     $0xf672
+	VPERMW   Z14, Z29, Z14
+	VMOVNTPS Z14, 448(CX)
+	JMP      written1x8x1
+
 native1x8x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -22933,13 +28355,21 @@ written1x8x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x1x2:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+
+zNear2x1x2:
 	SUBQ        96(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -22950,29 +28380,30 @@ start2x1x2:
 	VPXORD      Z1, Z1, Z1
 	CMPQ        R8, R10
 	JAE         total2
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry2x1x2:
+any2x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x1x2:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found2x1x2:
 	SUBQ        96(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -22980,12 +28411,12 @@ ask2x1x2:
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_402
+	JZ          near_280
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_402:
+near_280:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -22994,13 +28425,15 @@ near_402:
 	ADDQ        $0x40, R13
 	ADDQ        $0x08, R11
 	CMPQ        R8, R12
-	JB          entry2x1x2
+	JB          any2x1x2
 	JMP         scores2
 
 done2x1x2:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream2x1x2
 	CMPQ        144(DI), $0x02
 	JB          widened2x1x2
 	JA          native2x1x2
@@ -23025,6 +28458,16 @@ done2x1x2:
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
 	JMP         written2x1x2
+
+stream2x1x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	JMP      written2x1x2
 
 native2x1x2:
 	SUBQ    136(DI), CX
@@ -23053,13 +28496,23 @@ written2x1x2:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x0x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x0x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear2x0x1:
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 1792(R15)
@@ -23072,37 +28525,38 @@ start2x0x1:
 	VPXORD      Z1, Z1, Z1
 	CMPQ        R8, R10
 	JAE         total2
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry2x0x1:
+any2x0x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x0x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x0x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x0x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found2x0x1:
 	VPMOVZXWD  (AX), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_403
+	JZ         near_281
 	PREFETCHT0 (R9)
 
-near_403:
+near_281:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         80(DI), AX
@@ -23111,13 +28565,13 @@ near_403:
 	VPSLLD       $0x10, Z29, Z29
 	VMULPS       1856(R15), Z29, Z17
 	TESTQ        R14, R14
-	JZ           near_404
+	JZ           near_282
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_404:
+near_282:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -23127,13 +28581,14 @@ near_404:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x0x1
+	JB           any2x0x1
 	JMP          scores2
 
 done2x0x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
 	CMPQ        144(DI), $0x02
 	JB          widened2x0x1
 	JA          native2x0x1
@@ -23183,13 +28638,23 @@ written2x0x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x1x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear2x1x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -23207,38 +28672,39 @@ start2x1x1:
 	VPXORD      Z3, Z3, Z3
 	CMPQ        R8, R10
 	JAE         total2
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry2x1x1:
+any2x1x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x1x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x1x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x1x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found2x1x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    1792(R15), Z29, K5, Z16
 	VFMADD231PS 1856(R15), Z30, K6, Z16
 	TESTQ       R14, R14
-	JZ          near_405
+	JZ          near_283
 	PREFETCHT0  (R9)
 
-near_405:
+near_283:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -23250,13 +28716,13 @@ near_405:
 	VMULPS       1920(R15), Z29, Z17
 	VFMADD231PS  1984(R15), Z30, Z17
 	TESTQ        R14, R14
-	JZ           near_406
+	JZ           near_284
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_406:
+near_284:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
@@ -23267,13 +28733,15 @@ near_406:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x1x1
+	JB           any2x1x1
 	JMP          scores2
 
 done2x1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream2x1x1
 	CMPQ        144(DI), $0x02
 	JB          widened2x1x1
 	JA          native2x1x1
@@ -23319,6 +28787,24 @@ done2x1x1:
 	VMOVDQU16   Z2, K1, (CX)
 	JMP         written2x1x1
 
+stream2x1x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	JMP      written2x1x1
+
 native2x1x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -23363,13 +28849,25 @@ written2x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x2x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x2x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+zNear2x2x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -23399,39 +28897,40 @@ start2x2x1:
 	VPXORD      Z7, Z7, Z7
 	CMPQ        R8, R10
 	JAE         total2
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry2x2x1:
+any2x2x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x2x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x2x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x2x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found2x2x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_407
+	JZ          near_285
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 
-near_407:
+near_285:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -23447,14 +28946,14 @@ near_407:
 	VMULPS       2048(R15), Z29, Z17
 	VFMADD231PS  2112(R15), Z30, Z17
 	TESTQ        R14, R14
-	JZ           near_409
+	JZ           near_286
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_409:
+near_286:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
@@ -23473,13 +28972,15 @@ near_409:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x2x1
+	JB           any2x2x1
 	JMP          scores2
 
 done2x2x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream2x2x1
 	CMPQ        144(DI), $0x02
 	JB          widened2x2x1
 	JA          native2x2x1
@@ -23563,6 +29064,38 @@ done2x2x1:
 	VMOVDQU16   Z6, K1, 64(CX)
 	JMP         written2x2x1
 
+stream2x2x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 64(CX)
+	JMP      written2x2x1
+
 native2x2x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -23637,13 +29170,27 @@ written2x2x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x3x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x3x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+zNear2x3x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -23685,40 +29232,41 @@ start2x3x1:
 	VPXORD      Z11, Z11, Z11
 	CMPQ        R8, R10
 	JAE         total2
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry2x3x1:
+any2x3x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask2x3x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found2x3x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask2x3x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found2x3x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_411
+	JZ          near_287
 	PREFETCHT0  (R9)
 	PREFETCHT0  64(R9)
 	PREFETCHT0  128(R9)
 
-near_411:
+near_287:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -23740,7 +29288,7 @@ near_411:
 	VMULPS       2176(R15), Z29, Z17
 	VFMADD231PS  2240(R15), Z30, Z17
 	TESTQ        R14, R14
-	JZ           near_414
+	JZ           near_288
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -23748,7 +29296,7 @@ near_411:
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_414:
+near_288:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
@@ -23773,13 +29321,15 @@ near_414:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x3x1
+	JB           any2x3x1
 	JMP          scores2
 
 done2x3x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream2x3x1
 	CMPQ        144(DI), $0x02
 	JB          widened2x3x1
 	JA          native2x3x1
@@ -23901,6 +29451,52 @@ done2x3x1:
 	VMOVDQU16   Z10, K1, 128(CX)
 	JMP         written2x3x1
 
+stream2x3x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, 128(CX)
+	JMP      written2x3x1
+
 native2x3x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -24005,13 +29601,29 @@ written2x3x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start2x4x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear2x4x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+zNear2x4x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -24065,31 +29677,106 @@ start2x4x1:
 	VPXORD      Z15, Z15, Z15
 	CMPQ        R8, R10
 	JAE         total2
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry2x4x1:
-	TESTQ   R14, R14
-	JZ      ask2x4x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far2x4x1
+	JA   farther2x4x1
 
-ask2x4x1:
+near2x4x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  2176(R15), Z29, K5, Z16
+	VFMADD231PS  2240(R15), Z30, K6, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2304(R15), Z29, Z17
+	VFMADD231PS  2368(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  2496(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  2560(R15), Z29, Z17
+	VFMADD231PS  2624(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  2688(R15), Z29, Z17
+	VFMADD231PS  2752(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near2x4x1
+	JMP          scores2
+
+far2x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS       1792(R15), Z29, Z16
@@ -24161,13 +29848,100 @@ ask2x4x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x08, R11
 	CMPQ         R8, R12
-	JB           entry2x4x1
+	JB           far2x4x1
+	JMP          scores2
+
+farther2x4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  1984(R15), Z30, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  2048(R15), Z29, Z16
+	VFMADD231PS  2112(R15), Z30, Z16
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  2176(R15), Z29, K5, Z16
+	VFMADD231PS  2240(R15), Z30, K6, Z16
+	PREFETCHT1   192(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2304(R15), Z29, Z17
+	VFMADD231PS  2368(R15), Z30, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  2496(R15), Z30, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  2560(R15), Z29, Z17
+	VFMADD231PS  2624(R15), Z30, Z17
+	PREFETCHT1   128(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  2688(R15), Z29, Z17
+	VFMADD231PS  2752(R15), Z30, Z17
+	PREFETCHT1   192(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           farther2x4x1
 	JMP          scores2
 
 done2x4x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream2x4x1
 	CMPQ        144(DI), $0x02
 	JB          widened2x4x1
 	JA          native2x4x1
@@ -24327,6 +30101,66 @@ done2x4x1:
 	VMOVDQU16   Z14, K1, 192(CX)
 	JMP         written2x4x1
 
+stream2x4x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, 128(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 192(CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, 64(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z29, Z12
+	VMOVNTPS Z12, 128(CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG     $0x48075262
+	WORD     $0xf672
+	VPERMW   Z14, Z29, Z14
+	VMOVNTPS Z14, 192(CX)
+	JMP      written2x4x1
+
 native2x4x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -24461,13 +30295,23 @@ written2x4x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x1x2:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear4x1x2:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -24485,38 +30329,39 @@ start4x1x2:
 	VPXORD      Z3, Z3, Z3
 	CMPQ        R8, R10
 	JAE         total4
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry4x1x2:
+any4x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask4x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found4x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask4x1x2:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found4x1x2:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    1792(R15), Z29, K5, Z16
 	VFMADD231PS 1856(R15), Z30, K6, Z16
 	TESTQ       R14, R14
-	JZ          near_425
+	JZ          near_289
 	PREFETCHT0  (R9)
 
-near_425:
+near_289:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -24529,13 +30374,13 @@ near_425:
 	VMULPS      1920(R15), Z29, Z17
 	VFMADD231PS 1984(R15), Z30, Z17
 	TESTQ       R14, R14
-	JZ          near_426
+	JZ          near_290
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_426:
+near_290:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -24547,13 +30392,15 @@ near_426:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          entry4x1x2
+	JB          any4x1x2
 	JMP         scores4
 
 done4x1x2:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream4x1x2
 	CMPQ        144(DI), $0x02
 	JB          widened4x1x2
 	JA          native4x1x2
@@ -24599,6 +30446,24 @@ done4x1x2:
 	VMOVDQU16   Z2, K1, (CX)
 	JMP         written4x1x2
 
+stream4x1x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	JMP      written4x1x2
+
 native4x1x2:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -24643,13 +30508,21 @@ written4x1x2:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x1x4:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x1x4
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+
+zNear4x1x4:
 	SUBQ        96(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24660,29 +30533,30 @@ start4x1x4:
 	VPXORD      Z1, Z1, Z1
 	CMPQ        R8, R10
 	JAE         total4
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry4x1x4:
+any4x1x4:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask4x1x4
-	LEAQ    (R8)(R14*1), R9
+	JZ      found4x1x4
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask4x1x4:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found4x1x4:
 	SUBQ        96(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24690,12 +30564,12 @@ ask4x1x4:
 	VMULPS      1792(R15), Z29, Z16
 	VFMADD231PS 1856(R15), Z30, Z16
 	TESTQ       R14, R14
-	JZ          near_427
+	JZ          near_291
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_427:
+near_291:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -24704,13 +30578,15 @@ near_427:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          entry4x1x4
+	JB          any4x1x4
 	JMP         scores4
 
 done4x1x4:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream4x1x4
 	CMPQ        144(DI), $0x02
 	JB          widened4x1x4
 	JA          native4x1x4
@@ -24735,6 +30611,16 @@ done4x1x4:
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
 	JMP         written4x1x4
+
+stream4x1x4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	JMP      written4x1x4
 
 native4x1x4:
 	SUBQ    136(DI), CX
@@ -24763,13 +30649,27 @@ written4x1x4:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x0x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x0x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear4x0x1:
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 1792(R15)
@@ -24792,37 +30692,38 @@ start4x0x1:
 	VPXORD      Z3, Z3, Z3
 	CMPQ        R8, R10
 	JAE         total4
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry4x0x1:
+any4x0x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask4x0x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found4x0x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask4x0x1:
-	MOVL       (R8), AX
-	ADDQ       $0x04, R8
-	IMULQ      BX, AX
-	ADDQ       SI, AX
+found4x0x1:
 	VPMOVZXWD  (AX), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMULPS.Z   1792(R15), Z29, K5, Z16
 	TESTQ      R14, R14
-	JZ         near_428
+	JZ         near_292
 	PREFETCHT0 (R9)
 
-near_428:
+near_292:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         80(DI), AX
@@ -24830,11 +30731,11 @@ near_428:
 	VPSLLD       $0x10, Z29, Z29
 	VMULPS.Z     1856(R15), Z29, K5, Z17
 	TESTQ        R14, R14
-	JZ           near_429
+	JZ           near_293
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 
-near_429:
+near_293:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -24845,11 +30746,11 @@ near_429:
 	VPSLLD       $0x10, Z29, Z29
 	VMULPS.Z     1920(R15), Z29, K5, Z17
 	TESTQ        R14, R14
-	JZ           near_430
+	JZ           near_294
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 
-near_430:
+near_294:
 	VBROADCASTSS 8(R11), Z31
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         80(DI), AX
@@ -24858,13 +30759,13 @@ near_430:
 	VPSLLD       $0x10, Z29, Z29
 	VMULPS       1984(R15), Z29, Z18
 	TESTQ        R14, R14
-	JZ           near_431
+	JZ           near_295
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_431:
+near_295:
 	VBROADCASTSS 12(R11), Z31
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -24877,13 +30778,14 @@ near_431:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           entry4x0x1
+	JB           any4x0x1
 	JMP          scores4
 
 done4x0x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
 	CMPQ        144(DI), $0x02
 	JB          widened4x0x1
 	JA          native4x0x1
@@ -24969,13 +30871,27 @@ written4x0x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x1x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear4x1x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -25007,38 +30923,39 @@ start4x1x1:
 	VPXORD      Z7, Z7, Z7
 	CMPQ        R8, R10
 	JAE         total4
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry4x1x1:
+any4x1x1:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask4x1x1
-	LEAQ    (R8)(R14*1), R9
+	JZ      found4x1x1
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask4x1x1:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found4x1x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    1792(R15), Z29, K5, Z16
 	VFMADD231PS 1856(R15), Z30, K6, Z16
 	TESTQ       R14, R14
-	JZ          near_432
+	JZ          near_296
 	PREFETCHT0  (R9)
 
-near_432:
+near_296:
 	VBROADCASTSS (R11), Z31
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -25048,11 +30965,11 @@ near_432:
 	VMULPS.Z     1920(R15), Z29, K5, Z17
 	VFMADD231PS  1984(R15), Z30, K6, Z17
 	TESTQ        R14, R14
-	JZ           near_433
+	JZ           near_297
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 
-near_433:
+near_297:
 	VBROADCASTSS 4(R11), Z31
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
@@ -25065,11 +30982,11 @@ near_433:
 	VMULPS.Z     2048(R15), Z29, K5, Z17
 	VFMADD231PS  2112(R15), Z30, K6, Z17
 	TESTQ        R14, R14
-	JZ           near_434
+	JZ           near_298
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 
-near_434:
+near_298:
 	VBROADCASTSS 8(R11), Z31
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
@@ -25081,13 +30998,13 @@ near_434:
 	VMULPS       2176(R15), Z29, Z18
 	VFMADD231PS  2240(R15), Z30, Z18
 	TESTQ        R14, R14
-	JZ           near_435
+	JZ           near_299
 	ADDQ         80(DI), R9
 	PREFETCHT0   (R9)
 	ADDQ         88(DI), R9
 	PREFETCHT0   (R9)
 
-near_435:
+near_299:
 	VBROADCASTSS 12(R11), Z31
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
@@ -25101,13 +31018,15 @@ near_435:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           entry4x1x1
+	JB           any4x1x1
 	JMP          scores4
 
 done4x1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream4x1x1
 	CMPQ        144(DI), $0x02
 	JB          widened4x1x1
 	JA          native4x1x1
@@ -25193,6 +31112,40 @@ done4x1x1:
 	VMOVDQU16   Z6, K1, (CX)
 	JMP         written4x1x1
 
+stream4x1x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, (CX)
+	JMP      written4x1x1
+
 native4x1x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -25271,13 +31224,31 @@ written4x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start4x2x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear4x2x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+zNear4x2x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -25333,31 +31304,116 @@ start4x2x1:
 	VPXORD      Z15, Z15, Z15
 	CMPQ        R8, R10
 	JAE         total4
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry4x2x1:
-	TESTQ   R14, R14
-	JZ      ask4x2x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far4x2x1
+	JA   farther4x2x1
 
-ask4x2x1:
+near4x2x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	VFMADD231PS  1984(R15), Z30, K6, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2048(R15), Z29, Z17
+	VFMADD231PS  2112(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2176(R15), Z29, K5, Z17
+	VFMADD231PS  2240(R15), Z30, K6, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2304(R15), Z29, Z17
+	VFMADD231PS  2368(R15), Z30, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, K5, Z17
+	VFMADD231PS  2496(R15), Z30, K6, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2560(R15), Z29, Z18
+	VFMADD231PS  2624(R15), Z30, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  2688(R15), Z29, Z18
+	VFMADD231PS  2752(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           near4x2x1
+	JMP          scores4
+
+far4x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS       1792(R15), Z29, Z16
@@ -25441,13 +31497,112 @@ ask4x2x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           entry4x2x1
+	JB           far4x2x1
+	JMP          scores4
+
+farther4x2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       1792(R15), Z29, Z16
+	VFMADD231PS  1856(R15), Z30, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  1920(R15), Z29, K5, Z16
+	VFMADD231PS  1984(R15), Z30, K6, Z16
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2048(R15), Z29, Z17
+	VFMADD231PS  2112(R15), Z30, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2176(R15), Z29, K5, Z17
+	VFMADD231PS  2240(R15), Z30, K6, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2304(R15), Z29, Z17
+	VFMADD231PS  2368(R15), Z30, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  2432(R15), Z29, K5, Z17
+	VFMADD231PS  2496(R15), Z30, K6, Z17
+	PREFETCHT1   64(R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       2560(R15), Z29, Z18
+	VFMADD231PS  2624(R15), Z30, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  2688(R15), Z29, Z18
+	VFMADD231PS  2752(R15), Z30, Z18
+	PREFETCHT1   64(R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           farther4x2x1
 	JMP          scores4
 
 done4x2x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream4x2x1
 	CMPQ        144(DI), $0x02
 	JB          widened4x2x1
 	JA          native4x2x1
@@ -25609,6 +31764,68 @@ done4x2x1:
 	VMOVDQU16   Z14, K1, 64(CX)
 	JMP         written4x2x1
 
+stream4x2x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, 64(CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z29, Z12
+	VMOVNTPS Z12, (CX)
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG     $0x48075262
+	WORD     $0xf672
+	VPERMW   Z14, Z29, Z14
+	VMOVNTPS Z14, 64(CX)
+	JMP      written4x2x1
+
 native4x2x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -25747,13 +31964,27 @@ written4x2x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x1x2:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear8x1x2:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -25785,38 +32016,39 @@ start8x1x2:
 	VPXORD      Z7, Z7, Z7
 	CMPQ        R8, R10
 	JAE         total8
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry8x1x2:
+any8x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask8x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found8x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask8x1x2:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found8x1x2:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    1792(R15), Z29, K5, Z16
 	VFMADD231PS 1856(R15), Z30, K6, Z16
 	TESTQ       R14, R14
-	JZ          near_444
+	JZ          near_300
 	PREFETCHT0  (R9)
 
-near_444:
+near_300:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -25827,11 +32059,11 @@ near_444:
 	VMULPS.Z    1920(R15), Z29, K5, Z17
 	VFMADD231PS 1984(R15), Z30, K6, Z17
 	TESTQ       R14, R14
-	JZ          near_445
+	JZ          near_301
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_445:
+near_301:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -25845,11 +32077,11 @@ near_445:
 	VMULPS.Z    2048(R15), Z29, K5, Z17
 	VFMADD231PS 2112(R15), Z30, K6, Z17
 	TESTQ       R14, R14
-	JZ          near_446
+	JZ          near_302
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_446:
+near_302:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z4
@@ -25862,13 +32094,13 @@ near_446:
 	VMULPS      2176(R15), Z29, Z18
 	VFMADD231PS 2240(R15), Z30, Z18
 	TESTQ       R14, R14
-	JZ          near_447
+	JZ          near_303
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_447:
+near_303:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z6
@@ -25883,13 +32115,15 @@ near_447:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          entry8x1x2
+	JB          any8x1x2
 	JMP         scores8
 
 done8x1x2:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream8x1x2
 	CMPQ        144(DI), $0x02
 	JB          widened8x1x2
 	JA          native8x1x2
@@ -25975,6 +32209,40 @@ done8x1x2:
 	VMOVDQU16   Z6, K1, (CX)
 	JMP         written8x1x2
 
+stream8x1x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, (CX)
+	JMP      written8x1x2
+
 native8x1x2:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -26053,13 +32321,23 @@ written8x1x2:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x1x4:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x1x4
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear8x1x4:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -26077,38 +32355,39 @@ start8x1x4:
 	VPXORD      Z3, Z3, Z3
 	CMPQ        R8, R10
 	JAE         total8
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry8x1x4:
+any8x1x4:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask8x1x4
-	LEAQ    (R8)(R14*1), R9
+	JZ      found8x1x4
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask8x1x4:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found8x1x4:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    1792(R15), Z29, K5, Z16
 	VFMADD231PS 1856(R15), Z30, K6, Z16
 	TESTQ       R14, R14
-	JZ          near_448
+	JZ          near_304
 	PREFETCHT0  (R9)
 
-near_448:
+near_304:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -26121,13 +32400,13 @@ near_448:
 	VMULPS      1920(R15), Z29, Z17
 	VFMADD231PS 1984(R15), Z30, Z17
 	TESTQ       R14, R14
-	JZ          near_449
+	JZ          near_305
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_449:
+near_305:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -26139,13 +32418,15 @@ near_449:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          entry8x1x4
+	JB          any8x1x4
 	JMP         scores8
 
 done8x1x4:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream8x1x4
 	CMPQ        144(DI), $0x02
 	JB          widened8x1x4
 	JA          native8x1x4
@@ -26191,6 +32472,24 @@ done8x1x4:
 	VMOVDQU16   Z2, K1, (CX)
 	JMP         written8x1x4
 
+stream8x1x4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	JMP      written8x1x4
+
 native8x1x4:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -26235,13 +32534,35 @@ written8x1x4:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x0x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x0x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear8x0x1:
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 1792(R15)
@@ -26284,31 +32605,119 @@ start8x0x1:
 	VPXORD      Z7, Z7, Z7
 	CMPQ        R8, R10
 	JAE         total8
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry8x0x1:
-	TESTQ   R14, R14
-	JZ      ask8x0x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far8x0x1
+	JA   farther8x0x1
 
-ask8x0x1:
+near8x0x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       2240(R15), Z29, Z19
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           near8x0x1
+	JMP          scores8
+
+far8x0x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
 	VMULPS.Z     1792(R15), Z29, K5, Z16
@@ -26399,13 +32808,118 @@ ask8x0x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           entry8x0x1
+	JB           far8x0x1
+	JMP          scores8
+
+farther8x0x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       2240(R15), Z29, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           farther8x0x1
 	JMP          scores8
 
 done8x0x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
 	CMPQ        144(DI), $0x02
 	JB          widened8x0x1
 	JA          native8x0x1
@@ -26563,13 +33077,35 @@ written8x0x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start8x1x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear8x1x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear8x1x1:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -26629,31 +33165,136 @@ start8x1x1:
 	VPXORD      Z15, Z15, Z15
 	CMPQ        R8, R10
 	JAE         total8
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry8x1x1:
-	TESTQ   R14, R14
-	JZ      ask8x1x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far8x1x1
+	JA   farther8x1x1
 
-ask8x1x1:
+near8x1x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VFMADD231PS  1856(R15), Z30, K6, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VFMADD231PS  1984(R15), Z30, K6, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VFMADD231PS  2112(R15), Z30, K6, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VFMADD231PS  2240(R15), Z30, K6, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VFMADD231PS  2368(R15), Z30, K6, Z17
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VFMADD231PS  2496(R15), Z30, K6, Z18
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VFMADD231PS  2624(R15), Z30, K6, Z18
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  (AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       2688(R15), Z29, Z19
+	VFMADD231PS  2752(R15), Z30, Z19
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           near8x1x1
+	JMP          scores8
+
+far8x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS.Z     1792(R15), Z29, K5, Z16
@@ -26761,13 +33402,136 @@ ask8x1x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           entry8x1x1
+	JB           far8x1x1
+	JMP          scores8
+
+farther8x1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VFMADD231PS  1856(R15), Z30, K6, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VFMADD231PS  1984(R15), Z30, K6, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VFMADD231PS  2112(R15), Z30, K6, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VFMADD231PS  2240(R15), Z30, K6, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VFMADD231PS  2368(R15), Z30, K6, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VFMADD231PS  2496(R15), Z30, K6, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VFMADD231PS  2624(R15), Z30, K6, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VMOVDQU16.Z  (AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       2688(R15), Z29, Z19
+	VFMADD231PS  2752(R15), Z30, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           farther8x1x1
 	JMP          scores8
 
 done8x1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream8x1x1
 	CMPQ        144(DI), $0x02
 	JB          widened8x1x1
 	JA          native8x1x1
@@ -26933,6 +33697,72 @@ done8x1x1:
 	VMOVDQU16   Z14, K1, (CX)
 	JMP         written8x1x1
 
+stream8x1x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z29, Z12
+	VMOVNTPS Z12, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG     $0x48075262
+	WORD     $0xf672
+	VPERMW   Z14, Z29, Z14
+	VMOVNTPS Z14, (CX)
+	JMP      written8x1x1
+
 native8x1x1:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -27079,13 +33909,35 @@ written8x1x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start16x1x2:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear16x1x2
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear16x1x2:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -27145,38 +33997,39 @@ start16x1x2:
 	VPXORD      Z15, Z15, Z15
 	CMPQ        R8, R10
 	JAE         total16
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry16x1x2:
+any16x1x2:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask16x1x2
-	LEAQ    (R8)(R14*1), R9
+	JZ      found16x1x2
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask16x1x2:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found16x1x2:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    1792(R15), Z29, K5, Z16
 	VFMADD231PS 1856(R15), Z30, K6, Z16
 	TESTQ       R14, R14
-	JZ          near_466
+	JZ          near_306
 	PREFETCHT0  (R9)
 
-near_466:
+near_306:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -27187,11 +34040,11 @@ near_466:
 	VMULPS.Z    1920(R15), Z29, K5, Z17
 	VFMADD231PS 1984(R15), Z30, K6, Z17
 	TESTQ       R14, R14
-	JZ          near_467
+	JZ          near_307
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_467:
+near_307:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -27205,11 +34058,11 @@ near_467:
 	VMULPS.Z    2048(R15), Z29, K5, Z17
 	VFMADD231PS 2112(R15), Z30, K6, Z17
 	TESTQ       R14, R14
-	JZ          near_468
+	JZ          near_308
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_468:
+near_308:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z4
@@ -27220,11 +34073,11 @@ near_468:
 	VMULPS.Z    2176(R15), Z29, K5, Z18
 	VFMADD231PS 2240(R15), Z30, K6, Z18
 	TESTQ       R14, R14
-	JZ          near_469
+	JZ          near_309
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_469:
+near_309:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z6
@@ -27241,11 +34094,11 @@ near_469:
 	VMULPS.Z    2304(R15), Z29, K5, Z17
 	VFMADD231PS 2368(R15), Z30, K6, Z17
 	TESTQ       R14, R14
-	JZ          near_470
+	JZ          near_310
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_470:
+near_310:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z8
@@ -27256,11 +34109,11 @@ near_470:
 	VMULPS.Z    2432(R15), Z29, K5, Z18
 	VFMADD231PS 2496(R15), Z30, K6, Z18
 	TESTQ       R14, R14
-	JZ          near_471
+	JZ          near_311
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_471:
+near_311:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     40(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z10
@@ -27274,11 +34127,11 @@ near_471:
 	VMULPS.Z    2560(R15), Z29, K5, Z18
 	VFMADD231PS 2624(R15), Z30, K6, Z18
 	TESTQ       R14, R14
-	JZ          near_472
+	JZ          near_312
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_472:
+near_312:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z12
@@ -27291,13 +34144,13 @@ near_472:
 	VMULPS      2688(R15), Z29, Z19
 	VFMADD231PS 2752(R15), Z30, Z19
 	TESTQ       R14, R14
-	JZ          near_473
+	JZ          near_313
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_473:
+near_313:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     56(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z14
@@ -27315,13 +34168,15 @@ near_473:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          entry16x1x2
+	JB          any16x1x2
 	JMP         scores16
 
 done16x1x2:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream16x1x2
 	CMPQ        144(DI), $0x02
 	JB          widened16x1x2
 	JA          native16x1x2
@@ -27487,6 +34342,72 @@ done16x1x2:
 	VMOVDQU16   Z14, K1, (CX)
 	JMP         written16x1x2
 
+stream16x1x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z29, Z12
+	VMOVNTPS Z12, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG     $0x48075262
+	WORD     $0xf672
+	VPERMW   Z14, Z29, Z14
+	VMOVNTPS Z14, (CX)
+	JMP      written16x1x2
+
 native16x1x2:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -27633,13 +34554,27 @@ written16x1x2:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start16x1x4:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear16x1x4
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear16x1x4:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMOVUPS     Z29, 1792(R15)
@@ -27671,38 +34606,39 @@ start16x1x4:
 	VPXORD      Z7, Z7, Z7
 	CMPQ        R8, R10
 	JAE         total16
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry16x1x4:
+any16x1x4:
+	MOVL    (R8), AX
+	ADDQ    $0x04, R8
+	IMULQ   BX, AX
+	ADDQ    SI, AX
 	TESTQ   R14, R14
-	JZ      ask16x1x4
-	LEAQ    (R8)(R14*1), R9
+	JZ      found16x1x4
+	LEAQ    -4(R8)(R14*1), R9
 	CMPQ    R9, BP
 	CMOVQHI BP, R9
 	MOVL    (R9), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9
 
-ask16x1x4:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+found16x1x4:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    1792(R15), Z29, K5, Z16
 	VFMADD231PS 1856(R15), Z30, K6, Z16
 	TESTQ       R14, R14
-	JZ          near_474
+	JZ          near_314
 	PREFETCHT0  (R9)
 
-near_474:
+near_314:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z0
@@ -27713,11 +34649,11 @@ near_474:
 	VMULPS.Z    1920(R15), Z29, K5, Z17
 	VFMADD231PS 1984(R15), Z30, K6, Z17
 	TESTQ       R14, R14
-	JZ          near_475
+	JZ          near_315
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_475:
+near_315:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z2
@@ -27731,11 +34667,11 @@ near_475:
 	VMULPS.Z    2048(R15), Z29, K5, Z17
 	VFMADD231PS 2112(R15), Z30, K6, Z17
 	TESTQ       R14, R14
-	JZ          near_476
+	JZ          near_316
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 
-near_476:
+near_316:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z4
@@ -27748,13 +34684,13 @@ near_476:
 	VMULPS      2176(R15), Z29, Z18
 	VFMADD231PS 2240(R15), Z30, Z18
 	TESTQ       R14, R14
-	JZ          near_477
+	JZ          near_317
 	ADDQ        80(DI), R9
 	PREFETCHT0  (R9)
 	ADDQ        88(DI), R9
 	PREFETCHT0  (R9)
 
-near_477:
+near_317:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z6
@@ -27769,13 +34705,15 @@ near_477:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          entry16x1x4
+	JB          any16x1x4
 	JMP         scores16
 
 done16x1x4:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
+	JNZ         stream16x1x4
 	CMPQ        144(DI), $0x02
 	JB          widened16x1x4
 	JA          native16x1x4
@@ -27861,6 +34799,40 @@ done16x1x4:
 	VMOVDQU16   Z6, K1, (CX)
 	JMP         written16x1x4
 
+stream16x1x4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)
+	ADDQ     128(DI), CX
+	VMOVUPS  joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, (CX)
+	JMP      written16x1x4
+
 native16x1x4:
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -27939,13 +34911,51 @@ written16x1x4:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
 start16x0x1:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
+	MOVQ       64(DI), AX
+	IMULQ      DX, AX
+	ADDQ       56(DI), AX
+	TESTQ      R14, R14
+	JZ         zNear16x0x1
+	MOVQ       AX, R9
+	ADDQ       64(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+	ADDQ       80(DI), R9
+	PREFETCHT0 (R9)
+
+zNear16x0x1:
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
 	VMOVUPS     Z29, 1792(R15)
@@ -28028,31 +35038,191 @@ start16x0x1:
 	VPXORD      Z15, Z15, Z15
 	CMPQ        R8, R10
 	JAE         total16
-	CMPQ        216(DI), $0x04
+	CMPQ        224(DI), $0x04
 	JE          groupFour512
-	CMPQ        216(DI), $0x08
+	CMPQ        224(DI), $0x08
 	JE          groupEight512
-	CMPQ        216(DI), $0x10
+	CMPQ        224(DI), $0x10
 	JE          groupSixteen512
 	JMP         group512
 
 entry16x0x1:
-	TESTQ   R14, R14
-	JZ      ask16x0x1
-	LEAQ    (R8)(R14*1), R9
-	CMPQ    R9, BP
-	CMOVQHI BP, R9
-	MOVL    (R9), R9
-	IMULQ   BX, R9
-	ADDQ    SI, R9
+	CMPQ 152(DI), $0x01
+	JE   far16x0x1
+	JA   farther16x0x1
 
-ask16x0x1:
+near16x0x1:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	TESTQ        R14, R14
-	CMOVQEQ      AX, R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2240(R15), Z29, K5, Z19
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VBROADCASTSS 32(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2368(R15), Z29, K5, Z18
+	VBROADCASTSS 36(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VBROADCASTSS 40(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2496(R15), Z29, K5, Z19
+	VBROADCASTSS 44(R11), Z31
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VBROADCASTSS 48(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2624(R15), Z29, K5, Z19
+	VBROADCASTSS 52(R11), Z31
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2688(R15), Z29, K5, Z19
+	VBROADCASTSS 56(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       2752(R15), Z29, Z20
+	VBROADCASTSS 60(R11), Z31
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           near16x0x1
+	JMP          scores16
+
+far16x0x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
 	VMULPS.Z     1792(R15), Z29, K5, Z16
@@ -28231,13 +35401,206 @@ ask16x0x1:
 	ADDQ         $0x40, R13
 	ADDQ         $0x40, R11
 	CMPQ         R8, R12
-	JB           entry16x0x1
+	JB           far16x0x1
+	JMP          scores16
+
+farther16x0x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1792(R15), Z29, K5, Z16
+	PREFETCHT1   (R9)
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1856(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1920(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     1984(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2048(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2112(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2176(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2240(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2304(R15), Z29, K5, Z17
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 32(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2368(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 36(R11), Z31
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2432(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 40(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2496(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 44(R11), Z31
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2560(R15), Z29, K5, Z18
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 48(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2624(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 52(R11), Z31
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         80(DI), AX
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     2688(R15), Z29, K5, Z19
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 56(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         80(DI), AX
+	SUBQ         96(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       2752(R15), Z29, Z20
+	ADDQ         80(DI), R9
+	PREFETCHT1   (R9)
+	ADDQ         88(DI), R9
+	PREFETCHT1   (R9)
+	VBROADCASTSS 60(R11), Z31
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           farther16x0x1
 	JMP          scores16
 
 done16x0x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
+	TESTQ       $0x00000004, 144(DI)
 	CMPQ        144(DI), $0x02
 	JB          widened16x0x1
 	JA          native16x0x1
@@ -28539,6 +35902,7 @@ written16x0x1:
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -28607,238 +35971,238 @@ scores1:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add1
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      704(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed1
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      708(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x08
 	JE          placed1
 	MOVL        8(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      712(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x0c
 	JE          placed1
 	MOVL        12(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      716(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x10
 	JE          placed1
 	MOVL        16(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      720(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x14
 	JE          placed1
 	MOVL        20(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      724(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x18
 	JE          placed1
 	MOVL        24(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      728(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x1c
 	JE          placed1
 	MOVL        28(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      732(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x20
 	JE          placed1
 	MOVL        32(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      736(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x24
 	JE          placed1
 	MOVL        36(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      740(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x28
 	JE          placed1
 	MOVL        40(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      744(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x2c
 	JE          placed1
 	MOVL        44(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      748(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x30
 	JE          placed1
 	MOVL        48(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      752(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x34
 	JE          placed1
 	MOVL        52(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      756(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x38
 	JE          placed1
 	MOVL        56(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      760(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	CMPQ        CX, $0x3c
 	JE          placed1
 	MOVL        60(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSS      764(R15), X24
 	VMOVSS      X24, (AX)(R9*4)
 	JMP         placed1
 
 add1:
 	MOVL   (R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 704(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x04
 	JE     placed1
 	MOVL   4(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 708(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x08
 	JE     placed1
 	MOVL   8(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 712(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x0c
 	JE     placed1
 	MOVL   12(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 716(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x10
 	JE     placed1
 	MOVL   16(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 720(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x14
 	JE     placed1
 	MOVL   20(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 724(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x18
 	JE     placed1
 	MOVL   24(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 728(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x1c
 	JE     placed1
 	MOVL   28(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 732(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x20
 	JE     placed1
 	MOVL   32(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 736(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x24
 	JE     placed1
 	MOVL   36(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 740(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x28
 	JE     placed1
 	MOVL   40(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 744(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x2c
 	JE     placed1
 	MOVL   44(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 748(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x30
 	JE     placed1
 	MOVL   48(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 752(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x34
 	JE     placed1
 	MOVL   52(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 756(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x38
 	JE     placed1
 	MOVL   56(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 760(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x3c
 	JE     placed1
 	MOVL   60(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSS 764(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 
 placed1:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total1
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -28852,29 +36216,53 @@ total1:
 	VADDPS     Z24, Z25, Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
-	CMPQ       72(DI), $0x00000080
-	JE         done1x0x1
-	CMPQ       72(DI), $0x00000081
-	JE         done1x1x1
-	CMPQ       72(DI), $0x00000082
-	JE         done1x2x1
-	CMPQ       72(DI), $0x00000083
-	JE         done1x3x1
 	CMPQ       72(DI), $0x00000084
-	JE         done1x4x1
-	CMPQ       72(DI), $0x00000085
-	JE         done1x5x1
+	JB         below_318
 	CMPQ       72(DI), $0x00000086
-	JE         done1x6x1
+	JB         below_319
 	CMPQ       72(DI), $0x00000087
-	JE         done1x7x1
+	JB         below_320
+	CMPQ       72(DI), $0x00000088
+	JB         below_321
 	JMP        done1x8x1
+
+below_321:
+	JMP done1x7x1
+
+below_320:
+	JMP done1x6x1
+
+below_319:
+	CMPQ 72(DI), $0x00000085
+	JB   below_322
+	JMP  done1x5x1
+
+below_322:
+	JMP done1x4x1
+
+below_318:
+	CMPQ 72(DI), $0x00000082
+	JB   below_323
+	CMPQ 72(DI), $0x00000083
+	JB   below_324
+	JMP  done1x3x1
+
+below_324:
+	JMP done1x2x1
+
+below_323:
+	CMPQ 72(DI), $0x00000081
+	JB   below_325
+	JMP  done1x1x1
+
+below_325:
+	JMP done1x0x1
 
 scores2:
 	VMOVUPS     768(R15), Z16
@@ -28909,72 +36297,72 @@ scores2:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add2
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      704(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed2
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      712(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x08
 	JE          placed2
 	MOVL        8(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      720(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x0c
 	JE          placed2
 	MOVL        12(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      728(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x10
 	JE          placed2
 	MOVL        16(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      736(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x14
 	JE          placed2
 	MOVL        20(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      744(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x18
 	JE          placed2
 	MOVL        24(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      752(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	CMPQ        CX, $0x1c
 	JE          placed2
 	MOVL        28(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVSD      760(R15), X24
 	VMOVSD      X24, (AX)(R9*4)
 	JMP         placed2
 
 add2:
 	MOVL   (R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 704(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -28982,7 +36370,7 @@ add2:
 	CMPQ   CX, $0x04
 	JE     placed2
 	MOVL   4(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 712(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -28990,7 +36378,7 @@ add2:
 	CMPQ   CX, $0x08
 	JE     placed2
 	MOVL   8(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 720(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -28998,7 +36386,7 @@ add2:
 	CMPQ   CX, $0x0c
 	JE     placed2
 	MOVL   12(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 728(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -29006,7 +36394,7 @@ add2:
 	CMPQ   CX, $0x10
 	JE     placed2
 	MOVL   16(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 736(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -29014,7 +36402,7 @@ add2:
 	CMPQ   CX, $0x14
 	JE     placed2
 	MOVL   20(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 744(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -29022,7 +36410,7 @@ add2:
 	CMPQ   CX, $0x18
 	JE     placed2
 	MOVL   24(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 752(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -29030,21 +36418,21 @@ add2:
 	CMPQ   CX, $0x1c
 	JE     placed2
 	MOVL   28(R13), R9
-	IMULQ  344(DI), R9
+	IMULQ  352(DI), R9
 	VMOVSD 760(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 
 placed2:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total2
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -29056,23 +36444,38 @@ total2:
 	VADDPS     Z24, Z25, Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
-	CMPQ       72(DI), $0x00000121
-	JE         done2x1x2
-	CMPQ       72(DI), $0x00000100
-	JE         done2x0x1
-	CMPQ       72(DI), $0x00000101
-	JE         done2x1x1
-	CMPQ       72(DI), $0x00000102
-	JE         done2x2x1
 	CMPQ       72(DI), $0x00000103
-	JE         done2x3x1
-	JMP        done2x4x1
+	JB         below_326
+	CMPQ       72(DI), $0x00000104
+	JB         below_327
+	CMPQ       72(DI), $0x00000121
+	JB         below_328
+	JMP        done2x1x2
+
+below_328:
+	JMP done2x4x1
+
+below_327:
+	JMP done2x3x1
+
+below_326:
+	CMPQ 72(DI), $0x00000101
+	JB   below_329
+	CMPQ 72(DI), $0x00000102
+	JB   below_330
+	JMP  done2x2x1
+
+below_330:
+	JMP done2x1x1
+
+below_329:
+	JMP done2x0x1
 
 scores4:
 	VMOVUPS     768(R15), Z16
@@ -29091,82 +36494,82 @@ scores4:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add4
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     704(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed4
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     720(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	CMPQ        CX, $0x08
 	JE          placed4
 	MOVL        8(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     736(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	CMPQ        CX, $0x0c
 	JE          placed4
 	MOVL        12(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     752(R15), X24
 	VMOVUPS     X24, (AX)(R9*4)
 	JMP         placed4
 
 add4:
 	MOVL    (R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 704(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed4
 	MOVL    4(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 720(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed4
 	MOVL    8(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 736(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed4
 	MOVL    12(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 752(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 
 placed4:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total4
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -29176,21 +36579,33 @@ total4:
 	VADDPS     Z24, Z25, Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
+	CMPQ       72(DI), $0x00000202
+	JB         below_331
 	CMPQ       72(DI), $0x00000221
-	JE         done4x1x2
+	JB         below_332
 	CMPQ       72(DI), $0x00000261
-	JE         done4x1x4
-	CMPQ       72(DI), $0x00000200
-	JE         done4x0x1
-	CMPQ       72(DI), $0x00000201
-	JE         done4x1x1
-	JMP        done4x2x1
+	JB         below_333
+	JMP        done4x1x4
+
+below_333:
+	JMP done4x1x2
+
+below_332:
+	JMP done4x2x1
+
+below_331:
+	CMPQ 72(DI), $0x00000201
+	JB   below_334
+	JMP  done4x1x1
+
+below_334:
+	JMP done4x0x1
 
 scores8:
 	VMOVUPS     768(R15), Z16
@@ -29201,56 +36616,56 @@ scores8:
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add8
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     704(R15), Y24
 	VMOVUPS     Y24, (AX)(R9*4)
 	CMPQ        CX, $0x04
 	JE          placed8
 	MOVL        4(R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     736(R15), Y24
 	VMOVUPS     Y24, (AX)(R9*4)
 	JMP         placed8
 
 add8:
 	MOVL    (R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 704(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed8
 	MOVL    4(R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 736(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 
 placed8:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total8
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
@@ -29258,78 +36673,93 @@ total8:
 	VMOVUPS    640(R15), Z25
 	VSHUFF32X4 $0x4e, Z25, Z25, Z24
 	VADDPS     Z24, Z25, Z25
-	MOVQ       272(DI), R9
+	MOVQ       280(DI), R9
 	IMULQ      DX, R9
-	ADDQ       264(DI), R9
-	MOVQ       224(DI), AX
+	ADDQ       272(DI), R9
+	MOVQ       232(DI), AX
 	KMOVW      AX, K2
 	VMOVUPS    Z25, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JE         done8x1x2
+	JB         below_335
 	CMPQ       72(DI), $0x00000461
-	JE         done8x1x4
-	CMPQ       72(DI), $0x00000400
-	JE         done8x0x1
-	JMP        done8x1x1
+	JB         below_336
+	JMP        done8x1x4
+
+below_336:
+	JMP done8x1x2
+
+below_335:
+	CMPQ 72(DI), $0x00000401
+	JB   below_337
+	JMP  done8x1x1
+
+below_337:
+	JMP done8x0x1
 
 scores16:
 	VMOVUPS     768(R15), Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
 	MOVQ        R15, AX
-	ADDQ        376(DI), AX
+	ADDQ        384(DI), AX
 	VMOVUPS     64(AX), Z23
 	VFMSUB213PS 128(AX), Z24, Z23
 	VMOVUPS     640(R15), Z25
 	VADDPS      Z23, Z25, K4, Z25
 	VMOVUPS     Z25, 640(R15)
 	VMOVUPS     Z23, 704(R15)
-	MOVQ        336(DI), AX
-	MOVQ        352(DI), R13
+	MOVQ        344(DI), AX
+	MOVQ        360(DI), R13
 	SUBQ        8(DI), R13
-	ADDQ        368(DI), R13
+	ADDQ        376(DI), R13
 	MOVQ        R12, CX
-	SUBQ        368(DI), CX
-	CMPQ        360(DI), $0x00
+	SUBQ        376(DI), CX
+	CMPQ        368(DI), $0x00
 	JNE         add16
 	MOVL        (R13), R9
-	IMULQ       344(DI), R9
+	IMULQ       352(DI), R9
 	VMOVUPS     704(R15), Z24
 	VMOVUPS     Z24, (AX)(R9*4)
 	JMP         placed16
 
 add16:
 	MOVL    (R13), R9
-	IMULQ   344(DI), R9
+	IMULQ   352(DI), R9
 	VMOVUPS 704(R15), Z24
 	VADDPS  (AX)(R9*4), Z24, Z24
 	VMOVUPS Z24, (AX)(R9*4)
 
 placed16:
-	XORQ $0x00000100, 376(DI)
+	XORQ $0x00000100, 384(DI)
 	CMPQ R8, R10
 	JAE  total16
-	CMPQ 216(DI), $0x04
+	CMPQ 224(DI), $0x04
 	JE   groupFour512
-	CMPQ 216(DI), $0x08
+	CMPQ 224(DI), $0x08
 	JE   groupEight512
-	CMPQ 216(DI), $0x10
+	CMPQ 224(DI), $0x10
 	JE   groupSixteen512
 	JMP  group512
 
 total16:
 	VMOVUPS 640(R15), Z25
-	MOVQ    272(DI), R9
+	MOVQ    280(DI), R9
 	IMULQ   DX, R9
-	ADDQ    264(DI), R9
-	MOVQ    224(DI), AX
+	ADDQ    272(DI), R9
+	MOVQ    232(DI), AX
 	KMOVW   AX, K2
 	VMOVUPS Z25, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JE      done16x1x2
+	JB      below_338
 	CMPQ    72(DI), $0x00000861
-	JE      done16x1x4
-	JMP     done16x0x1
+	JB      below_339
+	JMP     done16x1x4
+
+below_339:
+	JMP done16x1x2
+
+below_338:
+	JMP done16x0x1
 
 // func dotHeads512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+

@@ -7,27 +7,29 @@ import (
 	"testing"
 )
 
-// attendCase is a layer over a few rows of a matrix. Far rows are the same, but of so large a matrix that they are asked for.
+// attendCase is a layer over a few rows of a matrix. Those that are far or farther are the same, but of so large a matrix that
+// they are asked for, or taken to be in no cache.
 type attendCase struct {
-	heads, width int
-	bf16         bool
-	near, far    Strided
-	score        []float32
-	ptr          []int64
-	index        []uint32
+	heads, width       int
+	bf16               bool
+	near, far, farther Strided
+	score              []float32
+	ptr                []int64
+	index              []uint32
 }
 
 const attendRows = 9
 
 func eachAttendCase(t *testing.T, body func(t *testing.T, level Level, c attendCase)) {
 	r := rand.New(rand.NewPCG(5, 6))
+	room := &attendRoom{aligned[float32](9 << 20), aligned[uint16](17 << 20)}
 	for _, shape := range [][2]int{
 		{1, 16}, {2, 16}, {4, 16}, {8, 16}, {16, 16}, {1, 32}, {2, 32}, {4, 32}, {8, 32}, {16, 32}, {1, 48}, {2, 48}, {4, 48}, {1, 64}, {2, 64},
 		{4, 64}, {8, 64}, {1, 96}, {2, 96}, {1, 128}, {2, 128}, {4, 128}, {1, 160}, {1, 208}, {1, 256}, {3, 32}, {6, 16}, {8, 8}, {4, 10}, {1, 40}, {1, 300},
 		{2, 40}, {8, 24},
 	} {
 		for _, bf16 := range []bool{false, true} {
-			c := newAttendCase(r, shape[0], shape[1], bf16)
+			c := newAttendCase(r, room, shape[0], shape[1], bf16)
 			for level := Generic; level <= Supported(); level++ {
 				t.Run(fmt.Sprintf("%v/%dx%d/bf16=%v", level, c.heads, c.width, c.bf16), func(t *testing.T) { body(t, level, c) })
 			}
@@ -35,7 +37,7 @@ func eachAttendCase(t *testing.T, body func(t *testing.T, level Level, c attendC
 	}
 }
 
-func newAttendCase(r *rand.Rand, heads, width int, bf16 bool) attendCase {
+func newAttendCase(r *rand.Rand, room *attendRoom, heads, width int, bf16 bool) attendCase {
 	cols := heads * width
 	c := attendCase{heads: heads, width: width, bf16: bf16, ptr: []int64{0}, score: make([]float32, attendRows*heads)}
 	for i := range c.score {
@@ -47,23 +49,15 @@ func newAttendCase(r *rand.Rand, heads, width int, bf16 bool) attendCase {
 		}
 		c.ptr = append(c.ptr, int64(len(c.index)))
 	}
-	large := 1 << 20 / cols * cols // numbers
-	if c.far = (Strided{F32: aligned[float32](large), Stride: cols}); bf16 {
-		c.far = Strided{B16: aligned[uint16](large), Stride: cols}
-	}
-	c.near = c.far
+	c.near = c.like(attendRows)
 	for i := range attendRows * cols {
 		if x := float32(r.NormFloat64()); bf16 {
-			c.far.B16[i] = ToBF16(x)
+			c.near.B16[i] = ToBF16(x)
 		} else {
-			c.far.F32[i] = x
+			c.near.F32[i] = x
 		}
 	}
-	if bf16 {
-		c.near.B16 = c.far.B16[:attendRows*cols]
-	} else {
-		c.near.F32 = c.far.F32[:attendRows*cols]
-	}
+	c.far, c.farther = c.within(room, 1<<20), c.within(room, 32<<20)
 	return c
 }
 
@@ -74,6 +68,23 @@ func (c *attendCase) like(rows int) Strided {
 		return Strided{B16: aligned[uint16](rows * cols), Stride: cols}
 	}
 	return Strided{F32: aligned[float32](rows * cols), Stride: cols}
+}
+
+// within is the case's rows as the first of a matrix of about so many bytes, or a few more.
+func (c *attendCase) within(b *attendRoom, bytes int) Strided {
+	cols := c.heads * c.width
+	if c.bf16 {
+		copy(b.b16, c.near.B16)
+		return Strided{B16: b.b16[:(bytes/2/cols+1)*cols], Stride: cols}
+	}
+	copy(b.f32, c.near.F32)
+	return Strided{F32: b.f32[:(bytes/4/cols+1)*cols], Stride: cols}
+}
+
+// attendRoom is where cases have their large matrices, one after the other.
+type attendRoom struct {
+	f32 []float32
+	b16 []uint16
 }
 
 func (c *attendCase) scores(n int) Strided {
@@ -105,6 +116,33 @@ func TestAttendAsksAndStreams(t *testing.T) {
 				}
 				if d, m, i := run(z, stream); !d.equal(dst) || !m.equal(top) || !i.equal(inv) {
 					t.Errorf("far %v, stream %v: results differ", far, stream)
+				}
+			}
+		}
+	})
+}
+
+// The same of the backward pass. Its rows of many lines have a loop of their own where they are in no cache.
+func TestAttendGradAsksAndStreams(t *testing.T) {
+	eachAttendCase(t, func(t *testing.T, level Level, c attendCase) {
+		packed := make([]float32, attendRows*packRow(c.heads))
+		for i := range packed {
+			packed[i] = float32(i%5) / 5
+		}
+		run := func(ddst Strided, stream bool) (dz, dleft, sums Strided) {
+			dz, dleft, sums = c.like(attendRows), c.scores(1), c.scores(1)
+			AttendGrad(level, &AttentionGrad{
+				DZ: dz, Z: c.near, DDst: ddst, Rows: attendRows, Heads: c.heads, Width: c.width, Ptr: c.ptr, Index: c.index, Perm: c.index,
+				Left: Strided{F32: c.score, Stride: c.heads}, DLeft: dleft, Packed: packed, Sums: sums.F32, EdgeHeads: c.heads,
+				Slope: 0.2, Stream: stream, Work: make([]float32, AttentionWork(40, c.heads, c.heads*c.width)),
+			})
+			return dz, dleft, sums
+		}
+		dz, dleft, sums := run(c.near, false)
+		for i, ddst := range []Strided{c.near, c.far, c.farther} {
+			for _, stream := range []bool{false, true} {
+				if d, l, s := run(ddst, stream); !d.equal(dz) || !l.equal(dleft) || !s.equal(sums) {
+					t.Errorf("distance %d, stream %v: results differ", i, stream)
 				}
 			}
 		}

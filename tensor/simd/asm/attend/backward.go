@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -17,7 +18,7 @@ import (
 // depends on how heads lie in vectors is in the body of a shape; the rest is shared, and goes back to the shape by comparing.
 
 var backFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "z", "zStride",
-	"shape", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "dstHead", "dstShift", "mode", "prefetch", "last", "ask", "buf",
+	"shape", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "dstHead", "dstShift", "mode", "loop", "prefetch", "last", "ask", "buf",
 	"packed", "packStride", "packLanes", "lanes", "together", "heads", "groupBytes", "tables", "left", "leftStride", "dleft", "dleftStride",
 	"slope", "drop", "threshold", "scale", "keys", "srcIDs", "firstSrc", "edge", "edgeStride", "perm", "add",
 	// Room: where the group starts, which half of the coefficients' room is its own, and how far coefficients are.
@@ -111,14 +112,23 @@ func toShape(label string, bf16 bool, heads int) {
 			list = append(list, t)
 		}
 	})
-	for i, t := range list {
-		if i < len(list)-1 {
-			CMPQ(backFields.mem("shape"), U32(t.shape()))
-			JE(LabelRef(t.label(label)))
-		} else {
-			JMP(LabelRef(t.label(label)))
-		}
+	slices.SortFunc(list, func(a, b folded) int { return a.shape() - b.shape() })
+	bisect(list, label)
+}
+
+// bisect goes to the label of one of the shapes, which are in order.
+func bisect(list []folded, label string) {
+	n := len(list) / 2
+	if n > 0 {
+		below := lanes.NewLabel("below")
+		CMPQ(backFields.mem("shape"), U32(list[n].shape()))
+		JB(LabelRef(below))
+		bisect(list[n:], label)
+		Label(below)
+		bisect(list[:n], label)
+		return
 	}
+	JMP(LabelRef(list[0].label(label)))
 }
 
 // coefRow moves on to the next row that has entries, whose coefficients are to be made. What they take of the row goes to memory, since
@@ -351,6 +361,7 @@ func (t folded) backBody() {
 	f := backFields
 	Label(t.label("start"))
 	f.loadRow("z", row, at)
+	t.askZ(f)
 	t.copyZ(f, at, inBuf(atZ))
 	for v := range t.sums() {
 		VPXORD(sums[v], sums[v], sums[v])
@@ -360,17 +371,46 @@ func (t folded) backBody() {
 	toGroup()
 
 	Label(t.label("entry"))
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(t.label("ask")))
-	askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0)
-	Label(t.label("ask"))
-	entryRow()
 	if t.manyLines() {
-		TESTQ(ahead, ahead)
-		CMOVQEQ(at, tmp)
+		CMPQ(f.mem("loop"), U8(1))
+		JE(LabelRef(t.label("far")))
+		JA(LabelRef(t.label("farther")))
+		t.entries("near", func() {}, func(r, v int) {})
+		t.entries("far", askFar, t.askLine(PREFETCHT0))
+		t.entries("farther", askFarther, t.askLine(PREFETCHT1))
+	} else {
+		t.entries("any", t.askAny, t.askRun)
 	}
+
+	Label(t.label("done"))
+	f.loadRow("dst", row, dst)
+	t.storeHeads(f)
+	INCQ(row)
+	CMPQ(row, f.mem("rows"))
+	JB(LabelRef("row"))
+	SFENCE() // for rows that went past the caches
+	VZEROUPPER()
+	RET()
+}
+
+// askZ asks for the source's next row: entries from anywhere keep the processor from seeing that they follow each other.
+func (t folded) askZ(f fields) {
+	TESTQ(ahead, ahead)
+	JZ(LabelRef(t.label("zNear")))
+	MOVQ(at, tmp)
+	ADDQ(f.mem("zStride"), tmp)
+	t.eachLine(f, tmp, "headBytes", func(h, v int, line Mem) { PREFETCHT0(line) })
+	Label(t.label("zNear"))
+}
+
+// entries goes through the wide rows of a group. find may set tmp to a row to ask for, and ask ask for some of it beside load v of run r.
+func (t folded) entries(name string, find func(), ask func(r, v int)) {
+	f := backFields
+	Label(t.label(name))
+	entryRow()
+	find()
 	q := t.dotProducts(f, at, inBuf(atZ), func(r, v int) {
-		t.ask(r, v)
+		ask(r, v)
 		if v == 0 {
 			t.weights(r)
 		}
@@ -386,47 +426,65 @@ func (t folded) backBody() {
 	ADDQ(U8(64), part)
 	ADDQ(U8(4*t.heads), weight)
 	CMPQ(index, groupEnd)
-	JB(LabelRef(t.label("entry")))
+	JB(LabelRef(t.label(name)))
 	JMP(LabelRef(fmtHeads("scores", t.heads)))
-
-	Label(t.label("done"))
-	f.loadRow("dst", row, dst)
-	t.storeHeads(f)
-	INCQ(row)
-	CMPQ(row, f.mem("rows"))
-	JB(LabelRef("row"))
-	VZEROUPPER()
-	RET()
 }
 
 // manyLines says whether a row has so many that asking for them is done one by one, between those that are summed. All at once
-// keep what is computed from hiding behind them; rows of few lines, which may be near, are asked for only where they are not.
+// keep what is computed from hiding behind them.
 func (t folded) manyLines() bool { return t.runs()*t.loads() >= 8 && t.share == 1 }
 
-// ask asks for load v of run r of the row at tmp, some entries ahead.
-func (t folded) ask(r, v int) {
-	skip, many := lanes.NewLabel("near"), t.manyLines()
-	if !many {
-		if v > 0 {
-			return
+// askFar finds the row that askLine asks for: as in sums over neighbours, two lines far ahead, and all when the row is near.
+func askFar() {
+	askRow(Mem{Base: index, Index: ahead, Scale: 2}, 2)
+	askRow(Mem{Base: index, Disp: 12}, 0)
+}
+
+// askFarther is askFar for rows that are in no cache. Their lines go to the second-level cache only: the first has sixteen places for
+// lines under way, which all others would wait for. Where rows come faster, what is in the first-level cache saves more.
+func askFarther() { askRow(Mem{Base: index, Index: ahead, Scale: 2}, 0) }
+
+// askLine asks for load v of run r of the row at tmp.
+func (t folded) askLine(ask func(Op)) func(r, v int) {
+	return func(r, v int) {
+		if r > 0 && v == 0 {
+			ADDQ(backFields.mem("headBytes"), tmp)
 		}
-		TESTQ(ahead, ahead)
-		JZ(LabelRef(skip))
+		ask(Mem{Base: tmp, Disp: 64 * v})
+		if t.last(r, v) { // rows need not start on a line
+			ADDQ(backFields.mem("lastByte"), tmp)
+			ask(Mem{Base: tmp})
+		}
 	}
-	if r > 0 && v == 0 {
+}
+
+// askAny finds the row that askRun asks for, unless rows are near.
+func (t folded) askAny() {
+	TESTQ(ahead, ahead)
+	JZ(LabelRef(t.label("found")))
+	askRow(Mem{Base: index, Index: ahead, Scale: 1, Disp: -4}, 0)
+	Label(t.label("found"))
+}
+
+// askRun asks for all of run r at once.
+func (t folded) askRun(r, v int) {
+	if v > 0 {
+		return
+	}
+	skip := lanes.NewLabel("near")
+	TESTQ(ahead, ahead)
+	JZ(LabelRef(skip))
+	if r > 0 {
 		ADDQ(backFields.mem("headBytes"), tmp)
 	}
-	PREFETCHT0(Mem{Base: tmp, Disp: 64 * v})
-	for k := 1; k < t.loads() && !many; k++ {
+	for k := range t.loads() {
 		PREFETCHT0(Mem{Base: tmp, Disp: 64 * k})
 	}
-	if r == t.runs()-1 && (!many || t.last(r, v)) { // rows need not start on a line
+	if r == t.runs()-1 { // rows need not start on a line
 		ADDQ(backFields.mem("lastByte"), tmp)
 		PREFETCHT0(Mem{Base: tmp})
 	}
-	if !many {
-		Label(skip)
-	}
+	Label(skip)
 }
 
 // weights spreads the coefficients of the heads of run r over their lanes of w.
@@ -543,15 +601,35 @@ func (t folded) storeHeads(f fields) {
 	put := func(one func(h, v int, to Mem, last bool)) {
 		t.eachVector(f, dst, "dstHead", "dstShift", func(h, v int, to Mem) { one(h, v, to, t.last(h, v)) })
 	}
+	past := func(one func(h, v int) VecPhysical) {
+		Label(t.label("stream"))
+		t.eachLine(f, dst, "dstHead", func(h, v int, to Mem) { VMOVNTPS(one(h, v), to) })
+	}
+	TESTQ(U32(modeStream), f.mem("mode"))
 	if !t.bf16 {
+		JNZ(LabelRef(t.label("stream")))
 		put(func(h, v int, to Mem, last bool) { storeVector(sums[h*t.each+v], to, last, K1) })
+		JMP(LabelRef(t.label("written")))
+		past(func(h, v int) VecPhysical { return sums[h*t.each+v] })
+		Label(t.label("written"))
 		return
+	}
+	if t.pairs() {
+		JNZ(LabelRef(t.label("stream")))
 	}
 	CMPQ(f.mem("mode"), U8(modeBF16))
 	JB(LabelRef(t.label("widened")))
 	JA(LabelRef(t.label("native")))
 	put(func(h, v int, to Mem, last bool) { t.storeRounded(h, v, to, last, false) })
 	JMP(LabelRef(t.label("written")))
+	if t.pairs() {
+		past(func(h, v int) VecPhysical {
+			even, odd := t.pair(h, v)
+			lanes.JoinNative(even, odd, x)
+			return even
+		})
+		JMP(LabelRef(t.label("written")))
+	}
 	Label(t.label("native"))
 	put(func(h, v int, to Mem, last bool) { t.storeRounded(h, v, to, last, true) })
 	JMP(LabelRef(t.label("written")))
