@@ -944,6 +944,7 @@ loop2x0:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 loop2x0near:
 	MOVL        (R8), AX
@@ -969,6 +970,7 @@ loop2x2:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 loop2x2near:
 	MOVL         (R8), AX
@@ -993,6 +995,7 @@ loop2x4:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 loop2x4near:
 	MOVL         (R8), AX
@@ -1060,6 +1063,8 @@ loop3x0:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
 
 loop3x0near:
 	MOVL        (R8), AX
@@ -1087,6 +1092,8 @@ loop3x2:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
 
 loop3x2near:
 	MOVL         (R8), AX
@@ -1163,6 +1170,9 @@ loop4x0:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
 
 loop4x0near:
 	MOVL        (R8), AX
@@ -1192,6 +1202,9 @@ loop4x2:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
 
 loop4x2near:
 	MOVL         (R8), AX
@@ -1218,6 +1231,9 @@ loop4x4:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
 
 loop4x4near:
 	MOVL         (R8), AX
@@ -1245,6 +1261,9 @@ loop4x8:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
 
 loop4x8near:
 	MOVL         (R8), AX

@@ -323,13 +323,17 @@ func (l sumLoop) add(v int, regs []VecPhysical) {
 	}
 }
 
-// askLine asks for the first line of a row some entries ahead, from where the processor itself goes on. With all of them, sixteen,
-// fewer are under way at a time.
+// askLine asks for the lines of a row some entries ahead, of more than four for the first, from where the processor itself goes on. With
+// all sixteen fewer are under way at a time.
 func (l sumLoop) askLine() {
 	skip := l.label() + "near"
 	TESTQ(ahead, ahead)
 	JZ(LabelRef(skip))
-	askRow(Mem{Base: index, Index: ahead, Scale: 1}, 1)
+	lines := l.n
+	if l.n > 4 {
+		lines = 1
+	}
+	askRow(Mem{Base: index, Index: ahead, Scale: 1}, lines)
 	Label(skip)
 }
 
