@@ -137,3 +137,17 @@ func FuzzParquetEdges(f *testing.F) {
 func FuzzParquetVertices(f *testing.F) {
 	fuzzFile(f, "parquet", parquetBytes(f), "nodes.parquet", ImportOptions{Split: thirds})
 }
+
+// TestParquetFooter: a length that the file does not have takes no memory.
+func TestParquetFooter(t *testing.T) {
+	b, err := os.ReadFile("testdata/parquet/edges.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(b[len(b)-8:], "\xff\xff\xff\xff")
+	path := filepath.Join(t.TempDir(), "edges.parquet")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "parquet", path, ImportOptions{}, "a footer of 4294967295 bytes")
+}

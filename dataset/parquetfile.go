@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,9 @@ func openParquet(path string) (p *parquetFile, err error) {
 		if err != nil {
 			return err
 		}
+		if err := p.checkFooter(info.Size()); err != nil {
+			return err
+		}
 		p.pf, err = parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 		if err != nil {
 			return p.bad("", err.Error(), "a Parquet table")
@@ -45,6 +49,19 @@ func openParquet(path string) (p *parquetFile, err error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// checkFooter compares the length that a file's last eight bytes tell of its footer with
+// the file: the library takes that much memory, up to 4 GiB, before it looks.
+func (p *parquetFile) checkFooter(size int64) error {
+	var tail [8]byte
+	if _, err := p.f.ReadAt(tail[:], max(size-8, 0)); err != nil {
+		return nil // too short, which the library says
+	}
+	if n := int64(binary.LittleEndian.Uint32(tail[:])); n > size-12 { // between "PAR1" and the tail
+		return p.bad("", fmt.Sprintf("a footer of %d bytes in a file of %d", n, size), "a whole Parquet table")
+	}
+	return nil
 }
 
 func (p *parquetFile) Close() { p.f.Close() }
