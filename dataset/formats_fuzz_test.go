@@ -3,8 +3,10 @@ package dataset
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -138,16 +140,34 @@ func FuzzParquetVertices(f *testing.F) {
 	fuzzFile(f, "parquet", parquetBytes(f), "nodes.parquet", ImportOptions{Split: thirds})
 }
 
-// TestParquetFooter: a length that the file does not have takes no memory.
+// TestParquetFooter: lengths that the file does not have take no memory.
 func TestParquetFooter(t *testing.T) {
 	b, err := os.ReadFile("testdata/parquet/edges.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	copy(b[len(b)-8:], "\xff\xff\xff\xff")
+	whole := bytes.Clone(b)
+	copy(whole[len(b)-8:], "\xff\xff\xff\xff")
+	refusedParquet(t, whole, "a footer of 4294967295 bytes")
+
+	const lots = "\xff\xff\xff\xff\x07" // 2^31-1
+	for footer, want := range map[string]string{
+		"\x15\x02\x19\xfc" + lots:                       "a list of 2147483647 with 0 bytes of the footer left", // schema
+		"\x5b" + lots + "\x88":                          "a list of 2147483647 with 0 bytes of the footer left",
+		"\x29\x2c\x18" + lots:                           "a footer that breaks off",
+		"\x1d\x00":                                      "a value of the unknown type 13",
+		strings.Repeat("\x1c", 100):                     "without end",
+		"\x19\x1c\x17" + strings.Repeat("\x00", 7) + "": "a footer that breaks off",
+	} {
+		tail := binary.LittleEndian.AppendUint32([]byte(footer), uint32(len(footer)))
+		refusedParquet(t, append(append([]byte("PAR1"), tail...), "PAR1"...), want)
+	}
+}
+
+func refusedParquet(t *testing.T, b []byte, want string) {
 	path := filepath.Join(t.TempDir(), "edges.parquet")
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, "parquet", path, ImportOptions{}, "a footer of 4294967295 bytes")
+	refused(t, "parquet", path, ImportOptions{}, want)
 }

@@ -51,15 +51,23 @@ func openParquet(path string) (p *parquetFile, err error) {
 	return p, nil
 }
 
-// checkFooter compares the length that a file's last eight bytes tell of its footer with
-// the file: the library takes that much memory, up to 4 GiB, before it looks.
+// checkFooter looks at what the file claims before the library believes it: the length of
+// the footer in the last eight bytes, of which it takes up to 4 GiB, and those of lists.
 func (p *parquetFile) checkFooter(size int64) error {
 	var tail [8]byte
-	if _, err := p.f.ReadAt(tail[:], max(size-8, 0)); err != nil {
-		return nil // too short, which the library says
+	if _, err := p.f.ReadAt(tail[:], max(size-8, 0)); err != nil || string(tail[4:]) != "PAR1" {
+		return nil // not a table, which the library says
 	}
-	if n := int64(binary.LittleEndian.Uint32(tail[:])); n > size-12 { // between "PAR1" and the tail
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > size-12 { // between "PAR1" and the tail
 		return p.bad("", fmt.Sprintf("a footer of %d bytes in a file of %d", n, size), "a whole Parquet table")
+	}
+	footer := make([]byte, n)
+	if _, err := p.f.ReadAt(footer, size-8-n); err != nil {
+		return err
+	}
+	if err := (&thriftWalk{left: footer}).fields(); err != nil {
+		return p.bad("", err.Error(), "a whole Parquet table")
 	}
 	return nil
 }
