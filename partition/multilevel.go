@@ -114,7 +114,7 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 	}
 	rounds := m.style.rounds
 	if level == 0 {
-		rounds = m.style.finest.rounds
+		rounds = m.style.finest
 	}
 	label := m.cluster(g, most, rounds, m.style.balls, m.key.Fold(uint64(level)))
 	coarse, l := m.contract(g, label, m.style.trim)
@@ -149,12 +149,8 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, near []uint32, finest bo
 	if small {
 		f := m.fm(s, near)
 		f.refine(16, mlPatience(g.n))
-		searches := m.style.searches
-		if finest {
-			searches = m.style.finest.searches
-		}
 		if s.excess() == 0 { // local keeps limits, it does not restore them
-			f.local(searches, 10, m.key.Fold(uint64(g.n)))
+			f.local(m.style.searches, 10, m.key.Fold(uint64(g.n)))
 		}
 	}
 	if finest && m.p.Objective == Volume {
