@@ -2,8 +2,10 @@ package dataset
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,6 +160,9 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	}
 	if err := opt.Check(format); err != nil {
 		return Summary{}, err
+	}
+	if _, err := os.Stat(src); src != "-" && errors.Is(err, fs.ErrNotExist) { // readers refuse standard input
+		return Summary{}, badFile(src, "", "no such file or folder", "what "+format+" is to be read from", "check the path")
 	}
 	w, err := graph.Create(out, graph.WriterOptions{Overwrite: opt.Overwrite})
 	if err != nil {

@@ -59,6 +59,12 @@ func refused(t testing.TB, format, src string, opt ImportOptions, mention string
 	}
 }
 
+func TestImportOfNothing(t *testing.T) {
+	for _, format := range Formats() {
+		refused(t, format, filepath.Join(t.TempDir(), "gone"), ImportOptions{}, "no such file or folder")
+	}
+}
+
 func TestCoraFromPlanetoid(t *testing.T) {
 	d := imported(t, "planetoid", shared(t, "planetoid"), ImportOptions{Name: "cora"})
 	if d.Graph.Nodes() != 2708 || d.Graph.Edges() != 10556 || d.Features.Cols != 1433 || d.Labels.Classes != 7 || !d.Meta.Symmetric {

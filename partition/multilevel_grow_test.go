@@ -7,25 +7,12 @@ import (
 
 // Growing, against a version that counts everything anew at every step.
 func TestGrowthTakesTheBest(t *testing.T) {
-	for seed := range uint64(10) {
-		r, fine, coarse, _ := mlWeighted(t, seed)
-		for _, g := range []*mlGraph{fine, coarse} {
-			limit := g.totals()
-			for c := range limit {
-				limit[c] = limit[c]/2*21/20 + 1
-			}
-			s := newMLState(g, 2, make([]uint16, g.n), mlSpread(limit, 2))
-			w := r.growth(s)
-			for range 3 { // in the memory of the one before
-				start := r.key.IntN(seed, g.n)
-				cut := w.grow(start)
-				slow := newMLState(g, 2, make([]uint16, g.n), mlSpread(limit, 2))
-				if want := mlGrowSlowly(slow, start); cut != want || !slices.Equal(s.part, slow.part) {
-					t.Fatalf("seed %d from %d: cut %d, want %d", seed, start, cut, want)
-				}
-			}
+	mlGrown(t, func(_ *mlRun, s *mlState, start int, cut int64) {
+		slow := newMLState(s.g, 2, make([]uint16, s.g.n), s.limit)
+		if want := mlGrowSlowly(slow, start); cut != want || !slices.Equal(s.part, slow.part) {
+			t.Fatalf("from %d: cut %d, want %d", start, cut, want)
 		}
-	}
+	})
 }
 
 func mlGrowSlowly(s *mlState, start int) int64 {

@@ -338,6 +338,21 @@ func TestRefinementKeepsCount(t *testing.T) {
 
 // The same of bisections: grown ones, which start anew each time, and refined ones.
 func TestHalvesKeepCount(t *testing.T) {
+	mlGrown(t, func(r *mlRun, s *mlState, _ int, cut int64) {
+		mlRecount(t, s, cut)
+		h := r.halves(s)
+		for excess := s.excess(); h.pass(50); cut, excess = s.cut(), s.excess() {
+			if !mlBetter(s.excess(), s.cut(), excess, cut) {
+				t.Fatalf("a pass led from excess %g, cut %d to %g, %d", excess, cut, s.excess(), s.cut())
+			}
+			mlWeighHalves(t, h)
+		}
+	})
+}
+
+// mlGrown calls check with bisections grown from three places each, in the memory of the
+// one before.
+func mlGrown(t *testing.T, check func(r *mlRun, s *mlState, start int, cut int64)) {
 	for seed := range uint64(10) {
 		r, fine, coarse, _ := mlWeighted(t, seed)
 		for _, g := range []*mlGraph{fine, coarse} {
@@ -347,16 +362,9 @@ func TestHalvesKeepCount(t *testing.T) {
 			}
 			s := newMLState(g, 2, make([]uint16, g.n), mlSpread(limit, 2))
 			w := r.growth(s)
-			for t2 := range 3 {
-				cut := w.grow(r.key.IntN(uint64(t2), g.n))
-				mlRecount(t, s, cut)
-				h := r.halves(s)
-				for excess := s.excess(); h.pass(50); cut, excess = s.cut(), s.excess() {
-					if !mlBetter(s.excess(), s.cut(), excess, cut) {
-						t.Fatalf("a pass led from excess %g, cut %d to %g, %d", excess, cut, s.excess(), s.cut())
-					}
-					mlWeighHalves(t, h)
-				}
+			for i := range uint64(3) {
+				start := r.key.IntN(i, g.n)
+				check(r, s, start, w.grow(start))
 			}
 		}
 	}
