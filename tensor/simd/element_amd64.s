@@ -22,40 +22,6 @@ DATA elementTail<>+56(SB)/4, $0x00000000
 DATA elementTail<>+60(SB)/4, $0x00000000
 GLOBL elementTail<>(SB), RODATA|NOPTR, $64
 
-DATA elementPowers<>+0(SB)/4, $0x3f800000
-DATA elementPowers<>+4(SB)/4, $0x3f7ecd87
-DATA elementPowers<>+8(SB)/4, $0x3f7daac3
-DATA elementPowers<>+12(SB)/4, $0x3f7c980f
-DATA elementPowers<>+16(SB)/4, $0x3f7b95c2
-DATA elementPowers<>+20(SB)/4, $0x3f7aa43a
-DATA elementPowers<>+24(SB)/4, $0x3f79c3d3
-DATA elementPowers<>+28(SB)/4, $0x3f78f4f0
-DATA elementPowers<>+32(SB)/4, $0x3f7837f0
-DATA elementPowers<>+36(SB)/4, $0x3f778d3a
-DATA elementPowers<>+40(SB)/4, $0x3f76f532
-DATA elementPowers<>+44(SB)/4, $0x3f767043
-DATA elementPowers<>+48(SB)/4, $0x3f75fed7
-DATA elementPowers<>+52(SB)/4, $0x3f75a15b
-DATA elementPowers<>+56(SB)/4, $0x3f75583f
-DATA elementPowers<>+60(SB)/4, $0x3f7523f6
-DATA elementPowers<>+64(SB)/4, $0x3f7504f3
-DATA elementPowers<>+68(SB)/4, $0x3f74fbaf
-DATA elementPowers<>+72(SB)/4, $0x3f7508a4
-DATA elementPowers<>+76(SB)/4, $0x3f752c4d
-DATA elementPowers<>+80(SB)/4, $0x3f75672a
-DATA elementPowers<>+84(SB)/4, $0x3f75b9be
-DATA elementPowers<>+88(SB)/4, $0x3f76248c
-DATA elementPowers<>+92(SB)/4, $0x3f76a81e
-DATA elementPowers<>+96(SB)/4, $0x3f7744fd
-DATA elementPowers<>+100(SB)/4, $0x3f77fbb8
-DATA elementPowers<>+104(SB)/4, $0x3f78ccdf
-DATA elementPowers<>+108(SB)/4, $0x3f79b907
-DATA elementPowers<>+112(SB)/4, $0x3f7ac0c7
-DATA elementPowers<>+116(SB)/4, $0x3f7be4ba
-DATA elementPowers<>+120(SB)/4, $0x3f7d257d
-DATA elementPowers<>+124(SB)/4, $0x3f7e83b3
-GLOBL elementPowers<>(SB), RODATA|NOPTR, $128
-
 DATA elementParabolas<>+0(SB)/4, $0xbebdee86
 DATA elementParabolas<>+4(SB)/4, $0xbf003bf5
 DATA elementParabolas<>+8(SB)/4, $0xbf1d99fa
@@ -9510,9 +9476,21 @@ DATA element80000000<>+0(SB)/4, $0x80000000
 GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 // func softmaxAVX512(a *byte, native bool)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT
-TEXT ·softmaxAVX512(SB), $16904-9
-	MOVQ         a+0(FP), AX
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT, SSE
+TEXT ·softmaxAVX512(SB), $16912-9
+	MOVQ    a+0(FP), AX
+	STMXCSR 16(SP)
+	CMPB    16(AX), $0x00
+	JNE     half686
+	JMP     both687
+
+half686:
+	MOVL    16(SP), CX
+	ORL     $0x00008000, CX
+	MOVL    CX, 20(SP)
+	LDMXCSR 20(SP)
+
+both687:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -9524,128 +9502,128 @@ TEXT ·softmaxAVX512(SB), $16904-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer687
+	JGT          longer689
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         32(SP), BX
+	LEAQ         40(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far688:
+far690:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far688
-	MOVQ  DI, 24(SP)
+	JLT   far690
+	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
-	MOVQ  SI, 16224(SP)
-	MOVQ  SI, 16240(SP)
+	MOVQ  SI, 16232(SP)
 	MOVQ  SI, 16248(SP)
-	MOVQ  BX, 16232(SP)
+	MOVQ  SI, 16256(SP)
+	MOVQ  BX, 16240(SP)
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    off689
+	JZ    off691
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  40(AX), $0x00
-	JNE   half691
+	JNE   half693
 	ADDQ  DI, DI
-	JMP   both692
+	JMP   both694
 
-half691:
-both692:
+half693:
+both694:
 	CMPQ         DI, 32(AX)
-	JNE          off689
+	JNE          off691
 	CMPQ         64(AX), $0x00
-	JEQ          on690
+	JEQ          on692
 	CMPB         120(AX), $0x00
-	JEQ          off689
+	JEQ          off691
 	MOVQ         128(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
-	MOVQ         DI, 16248(SP)
+	MOVQ         DI, 16256(SP)
 	IMULQ        32(AX), DI
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear693:
+clear695:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear693
+	JNZ       clear695
 
-on690:
-	MOVQ SI, 16232(SP)
+on692:
+	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 16224(SP)
+	MOVQ SI, 16232(SP)
 
-off689:
-sixteen694:
+off691:
+sixteen696:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
 	CMPQ    SI, DI
 	CMOVQGT DI, SI
-	MOVQ    SI, 16(SP)
-	MOVQ    16(SP), SI
-	CMPQ    16224(SP), $0x00
-	JEQ     span696
-	MOVQ    16(SP), SI
+	MOVQ    SI, 24(SP)
+	MOVQ    24(SP), SI
+	CMPQ    16232(SP), $0x00
+	JEQ     span698
+	MOVQ    24(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip697
+	JZ      skip699
 	MOVL    (DI)(SI*4), SI
 
-skip697:
+skip699:
 	INCQ SI
-	SUBQ 16248(SP), SI
+	SUBQ 16256(SP), SI
 	CMPQ SI, $0x40
-	JGT  end695
+	JGT  end697
 
-span696:
-	MOVQ         SI, 16256(SP)
+span698:
+	MOVQ         SI, 16264(SP)
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip698
+	JZ           skip700
 	MOVQ         CX, DI
 	MOVQ         CX, R8
-	MOVQ         16(SP), R9
+	MOVQ         24(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip701
+	JZ           skip703
 	MOVL         (R10)(R8*4), R8
 
-skip701:
+skip703:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip702
+	JZ    skip704
 	MOVL  (R10)(R9*4), R9
 
-skip702:
+skip704:
 	SUBQ  R8, R9
 	INCQ  R9
-	CMPQ  R9, 16(SP)
-	JNE   apart699
-	CMPQ  16(SP), $0x10
-	JNE   apart699
+	CMPQ  R9, 24(SP)
+	JNE   apart701
+	CMPQ  24(SP), $0x10
+	JNE   apart701
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip703
+	JZ    skip705
 	MOVL  (R8)(DI*4), DI
 
-skip703:
+skip705:
 	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels700
+	JMP       labels702
 
-apart699:
+apart701:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9654,22 +9632,22 @@ apart699:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip704
+	JZ           skip706
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole705
+	JLE          whole707
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
-	JMP          have706
+	JMP          have708
 
-whole705:
+whole707:
 	VMOVDQU32 (R8)(DI*4), Z4
 
-have706:
-skip704:
+have708:
+skip706:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9677,58 +9655,58 @@ skip704:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-labels700:
-skip698:
+labels702:
+skip700:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip710
+	JZ           skip712
 	MOVL         (R8)(SI*4), SI
 
-skip710:
+skip712:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
 	MOVQ  DX, R9
 	ADDQ  R9, R9
 	CMPB  16(AX), $0x00
-	JNE   half711
+	JNE   half713
 	ADDQ  R9, R9
-	JMP   both712
+	JMP   both714
 
-half711:
-both712:
+half713:
+both714:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip713
+	JZ    skip715
 	MOVL  (R10)(R8*4), R8
 
-skip713:
+skip715:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
 	MOVQ  CX, R10
-	MOVQ  16(SP), R11
+	MOVQ  24(SP), R11
 	LEAQ  -1(CX)(R11*1), R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip714
+	JZ    skip716
 	MOVL  (R12)(R10*4), R10
 
-skip714:
+skip716:
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip715
+	JZ    skip717
 	MOVL  (R12)(R11*4), R11
 
-skip715:
+skip717:
 	SUBQ R10, R11
 	INCQ R11
-	CMPQ R11, 16(SP)
-	JNE  apart708
+	CMPQ R11, 24(SP)
+	JNE  apart710
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -9737,20 +9715,20 @@ skip715:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have707
+	JLE  have709
 
-apart708:
+apart710:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half717
+	JNE  half719
 	ADDQ SI, SI
-	JMP  both718
+	JMP  both720
 
-half717:
-both718:
+half719:
+both720:
 	CMPQ         SI, $0x40
-	JLE          few716
+	JLE          few718
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -9761,49 +9739,49 @@ both718:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip719
+	JZ           skip721
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole720
+	JLE          whole722
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have721
+	JMP          have723
 
-whole720:
+whole722:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have721:
-skip719:
+have723:
+skip721:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16264(SP)
+	VMOVDQU64     Z8, 16272(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z6, Z5, Z5
 	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 16328(SP)
+	VMOVDQU64     Z5, 16336(SP)
 	XORQ          SI, SI
 
-ask722:
-	MOVQ         16264(SP)(SI*8), DI
+ask724:
+	MOVQ         16272(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask722
-	CMPQ         16224(SP), $0x00
-	JNE          few716
+	JLT          ask724
+	CMPQ         16232(SP), $0x00
+	JNE          few718
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip723
+	JZ           skip725
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
@@ -9814,47 +9792,47 @@ ask722:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip724
+	JZ           skip726
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole725
+	JLE          whole727
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have726
+	JMP          have728
 
-whole725:
+whole727:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have726:
-skip724:
+have728:
+skip726:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16392(SP)
+	VMOVDQU64     Z8, 16400(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z6, Z5, Z5
 	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 16456(SP)
+	VMOVDQU64     Z5, 16464(SP)
 	XORQ          SI, SI
 
-ask727:
-	MOVQ       16392(SP)(SI*8), DI
+ask729:
+	MOVQ       16400(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask727
+	JLT        ask729
 
-skip723:
-few716:
+skip725:
+few718:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
@@ -9865,101 +9843,101 @@ few716:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip728
+	JZ           skip730
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole729
+	JLE          whole731
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have730
+	JMP          have732
 
-whole729:
+whole731:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have730:
-skip728:
+have732:
+skip730:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16520(SP)
+	VMOVDQU64     Z8, 16528(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z6, Z5, Z5
 	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 16584(SP)
+	VMOVDQU64     Z5, 16592(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half731
+	JNE           half733
 	ADDQ          R9, R9
-	JMP           both732
+	JMP           both734
 
-half731:
-both732:
+half733:
+both734:
 	XORQ  SI, SI
 	MOVQ  R9, R10
-	MOVQ  16(SP), R11
+	MOVQ  24(SP), R11
 	LEAQ  -1(CX)(R11*1), R11
 	ADDQ  $0x0f, R10
 	ANDQ  $-16, R10
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip734
+	JZ    skip736
 	MOVL  (R12)(R11*4), R11
 
-skip734:
+skip736:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact733
+	JGT   exact735
 	MOVQ  R10, R9
 
-exact733:
+exact735:
 	CMPB 16(AX), $0x00
-	JNE  half735
+	JNE  half737
 
-piece737:
+piece739:
 	CMPQ            R9, $0x10
-	JLT             short738
-	MOVQ            16520(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	JLT             short740
 	MOVQ            16528(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
+	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z7
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            16544(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z8
+	VBROADCASTF32X4 (R8)(SI*1), Z7
 	MOVQ            16552(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z8
 	MOVQ            16560(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            16568(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            16576(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
 	MOVQ            16584(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
 	MOVQ            16592(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            16600(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            16608(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
 	MOVQ            16616(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
 	MOVQ            16624(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
 	MOVQ            16632(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	MOVQ            16640(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	MOVQ            16648(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z8, Z8
 	VUNPCKLPS       Z6, Z5, Z9
 	VUNPCKHPS       Z6, Z5, Z6
@@ -9976,66 +9954,66 @@ piece737:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece737
+	JMP             piece739
 
-short738:
+short740:
 	TESTQ        R9, R9
-	JZ           pieces739
+	JZ           pieces741
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         16520(SP), R8
+	MOVQ         16528(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16528(SP), R8
+	MOVQ         16536(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16536(SP), R8
+	MOVQ         16544(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         16544(SP), R8
+	MOVQ         16552(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x00, X9, Z8, Z8
-	MOVQ         16552(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z5, Z5
 	MOVQ         16560(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z6, Z6
+	VINSERTF32X4 $0x01, X9, Z5, Z5
 	MOVQ         16568(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z7, Z7
+	VINSERTF32X4 $0x01, X9, Z6, Z6
 	MOVQ         16576(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z8, Z8
+	VINSERTF32X4 $0x01, X9, Z7, Z7
 	MOVQ         16584(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z5, Z5
+	VINSERTF32X4 $0x01, X9, Z8, Z8
 	MOVQ         16592(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z6, Z6
+	VINSERTF32X4 $0x02, X9, Z5, Z5
 	MOVQ         16600(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z7, Z7
+	VINSERTF32X4 $0x02, X9, Z6, Z6
 	MOVQ         16608(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z8, Z8
+	VINSERTF32X4 $0x02, X9, Z7, Z7
 	MOVQ         16616(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z5, Z5
+	VINSERTF32X4 $0x02, X9, Z8, Z8
 	MOVQ         16624(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z6, Z6
+	VINSERTF32X4 $0x03, X9, Z5, Z5
 	MOVQ         16632(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z7, Z7
+	VINSERTF32X4 $0x03, X9, Z6, Z6
 	MOVQ         16640(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z7, Z7
+	MOVQ         16648(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z8, Z8
 	VUNPCKLPS    Z6, Z5, Z9
@@ -10051,44 +10029,44 @@ short738:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces739:
-	JMP both736
+pieces741:
+	JMP both738
 
-half735:
-piece740:
+half737:
+piece742:
 	CMPQ            R9, $0x10
-	JLT             short741
-	MOVQ            16520(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	JLT             short743
 	MOVQ            16528(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
+	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z7
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            16544(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z8
+	VBROADCASTF32X4 (R8)(SI*1), Z7
 	MOVQ            16552(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z8
 	MOVQ            16560(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            16568(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            16576(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
 	MOVQ            16584(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
 	MOVQ            16592(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            16600(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            16608(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
 	MOVQ            16616(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
 	MOVQ            16624(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
 	MOVQ            16632(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	MOVQ            16640(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	MOVQ            16648(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z8, Z8
 	VUNPCKLPS       Z6, Z5, Z9
 	VUNPCKHPS       Z6, Z5, Z6
@@ -10117,66 +10095,66 @@ piece740:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece740
+	JMP             piece742
 
-short741:
+short743:
 	TESTQ        R9, R9
-	JZ           pieces742
+	JZ           pieces744
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         16520(SP), R8
+	MOVQ         16528(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16528(SP), R8
+	MOVQ         16536(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16536(SP), R8
+	MOVQ         16544(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         16544(SP), R8
+	MOVQ         16552(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x00, X9, Z8, Z8
-	MOVQ         16552(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z5, Z5
 	MOVQ         16560(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z6, Z6
+	VINSERTF32X4 $0x01, X9, Z5, Z5
 	MOVQ         16568(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z7, Z7
+	VINSERTF32X4 $0x01, X9, Z6, Z6
 	MOVQ         16576(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z8, Z8
+	VINSERTF32X4 $0x01, X9, Z7, Z7
 	MOVQ         16584(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z5, Z5
+	VINSERTF32X4 $0x01, X9, Z8, Z8
 	MOVQ         16592(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z6, Z6
+	VINSERTF32X4 $0x02, X9, Z5, Z5
 	MOVQ         16600(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z7, Z7
+	VINSERTF32X4 $0x02, X9, Z6, Z6
 	MOVQ         16608(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z8, Z8
+	VINSERTF32X4 $0x02, X9, Z7, Z7
 	MOVQ         16616(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z5, Z5
+	VINSERTF32X4 $0x02, X9, Z8, Z8
 	MOVQ         16624(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z6, Z6
+	VINSERTF32X4 $0x03, X9, Z5, Z5
 	MOVQ         16632(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z7, Z7
+	VINSERTF32X4 $0x03, X9, Z6, Z6
 	MOVQ         16640(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X9
+	VINSERTF32X4 $0x03, X9, Z7, Z7
+	MOVQ         16648(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X9
 	VINSERTF32X4 $0x03, X9, Z8, Z8
 	VUNPCKLPS    Z6, Z5, Z9
@@ -10204,11 +10182,11 @@ short741:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces742:
-both736:
-	JMP read709
+pieces744:
+both738:
+	JMP read711
 
-have707:
+have709:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10217,16 +10195,16 @@ have707:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half743
-	ADDQ R13, R13
-	JMP  both744
-
-half743:
-both744:
-	CMPB 16(AX), $0x00
 	JNE  half745
+	ADDQ R13, R13
+	JMP  both746
 
-piece747:
+half745:
+both746:
+	CMPB 16(AX), $0x00
+	JNE  half747
+
+piece749:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10261,11 +10239,11 @@ piece747:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece747
-	JMP             both746
+	JG              piece749
+	JMP             both748
 
-half745:
-piece748:
+half747:
+piece750:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10312,10 +10290,10 @@ piece748:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece748
+	JG              piece750
 
-both746:
-read709:
+both748:
+read711:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10334,14 +10312,14 @@ read709:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four749:
+four751:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four749
+	JLT          four751
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10352,63 +10330,63 @@ four749:
 	MOVQ         48(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
-	ADDQ         24(SP), DI
+	ADDQ         32(SP), DI
 	ADDQ         $0x00, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip750
+	JZ           skip752
 	MOVL         (DI)(SI*4), SI
 
-skip750:
+skip752:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
 	MOVQ    CX, R8
 	DECQ    DI
-	ADDQ    24(SP), R8
+	ADDQ    32(SP), R8
 	ADDQ    $0x08, R8
 	CMPQ    DI, R8
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip751
+	JZ      skip753
 	MOVL    (R8)(DI*4), DI
 
-skip751:
+skip753:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	LEAQ  3584(BX), R8
-	MOVQ  16232(SP), R9
-	MOVQ  16240(SP), R10
+	MOVQ  16240(SP), R9
+	MOVQ  16248(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip753
+	JZ    skip755
 	MOVL  (R12)(R11*4), R11
 
-skip753:
+skip755:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near752
+	JEQ   near754
 	MOVQ  BX, R11
 
-near752:
+near754:
 	CMPB 16(AX), $0x00
-	JNE  half754
+	JNE  half756
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four756:
+four758:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled757
+	JEQ           unlabelled759
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10429,7 +10407,7 @@ four756:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled757:
+unlabelled759:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -10442,7 +10420,7 @@ unlabelled757:
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none758
+	JLT          none760
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10456,23 +10434,23 @@ unlabelled757:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near759
+	JNZ          near761
 	CMPB         41(AX), $0x00
-	JEQ          near759
+	JEQ          near761
 	VMOVNTDQ     Z13, -256(R9)
 	VMOVNTDQ     Z14, -192(R9)
 	VMOVNTDQ     Z15, -128(R9)
 	VMOVNTDQ     Z16, -64(R9)
-	JMP          moved760
+	JMP          moved762
 
-near759:
+near761:
 	VMOVDQU64 Z13, -256(R9)
 	VMOVDQU64 Z14, -192(R9)
 	VMOVDQU64 Z15, -128(R9)
 	VMOVDQU64 Z16, -64(R9)
 
-moved760:
-none758:
+moved762:
+none760:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10557,21 +10535,21 @@ none758:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four756
-	JMP          both755
+	JLT          four758
+	JMP          both757
 
-half754:
+half756:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four761:
+four763:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled762
+	JEQ           unlabelled764
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10592,7 +10570,7 @@ four761:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled762:
+unlabelled764:
 	PREFETCHT0   (SI)
 	ADDQ         $0x00000040, SI
 	PREFETCHT0   (DI)
@@ -10601,7 +10579,7 @@ unlabelled762:
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none763
+	JLT          none765
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10611,65 +10589,56 @@ unlabelled762:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near764
+	JNZ          near766
 	CMPB         41(AX), $0x00
-	JEQ          near764
+	JEQ          near766
 	VMOVNTDQ     Z13, -128(R9)
 	VMOVNTDQ     Z14, -64(R9)
-	JMP          moved765
+	JMP          moved767
 
-near764:
+near766:
 	VMOVDQU64 Z13, -128(R9)
 	VMOVDQU64 Z14, -64(R9)
 
-moved765:
-none763:
+moved767:
+none765:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
 	VSUBPS       Z4, Z12, Z12
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z13
-	VMAXPS       Z9, Z13, Z9
-	VMAXPS       Z10, Z13, Z10
-	VMAXPS       Z11, Z13, Z11
-	VMAXPS       Z12, Z13, Z12
-	VBROADCASTSS element4238aa3b<>+0(SB), Z13
-	VBROADCASTSS element4b400000<>+0(SB), Z14
-	VBROADCASTSS element3cb17218<>+0(SB), Z15
-	VMOVUPS      elementPowers<>+0(SB), Z16
-	VMOVUPS      elementPowers<>+64(SB), Z17
-	VMOVAPS      Z14, Z18
-	VMOVAPS      Z14, Z19
-	VMOVAPS      Z14, Z20
-	VMOVAPS      Z14, Z21
-	VFMADD231PS  Z13, Z9, Z18
-	VFMADD231PS  Z13, Z10, Z19
-	VFMADD231PS  Z13, Z11, Z20
-	VFMADD231PS  Z13, Z12, Z21
-	VSUBPS       Z14, Z18, Z13
-	VSUBPS       Z14, Z19, Z22
-	VSUBPS       Z14, Z20, Z23
-	VSUBPS       Z14, Z21, Z14
-	VFNMADD231PS Z15, Z13, Z9
-	VFNMADD231PS Z15, Z22, Z10
-	VFNMADD231PS Z15, Z23, Z11
-	VFNMADD231PS Z15, Z14, Z12
-	VPSLLD       $0x12, Z18, Z13
-	VPSLLD       $0x12, Z19, Z22
-	VPSLLD       $0x12, Z20, Z23
-	VPSLLD       $0x12, Z21, Z14
-	VPERMI2PS    Z17, Z16, Z18
-	VPERMI2PS    Z17, Z16, Z19
-	VPERMI2PS    Z17, Z16, Z20
-	VPERMI2PS    Z17, Z16, Z21
-	VPADDD       Z13, Z18, Z18
-	VPADDD       Z22, Z19, Z19
-	VPADDD       Z23, Z20, Z20
-	VPADDD       Z14, Z21, Z21
-	VFMADD213PS  Z18, Z18, Z9
-	VFMADD213PS  Z19, Z19, Z10
-	VFMADD213PS  Z20, Z20, Z11
-	VFMADD213PS  Z21, Z21, Z12
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z13
+	VBROADCASTSS element3f800000<>+0(SB), Z14
+	VBROADCASTSS element3d9dd553<>+0(SB), Z15
+	VMULPS       Z13, Z9, Z9
+	VMULPS       Z13, Z10, Z10
+	VMULPS       Z13, Z11, Z11
+	VMULPS       Z13, Z12, Z12
+	VREDUCEPS    $0x01, Z9, Z13
+	VREDUCEPS    $0x01, Z10, Z16
+	VREDUCEPS    $0x01, Z11, Z17
+	VREDUCEPS    $0x01, Z12, Z18
+	VMOVAPS      Z15, Z19
+	VMOVAPS      Z15, Z20
+	VMOVAPS      Z15, Z21
+	VMOVAPS      Z15, Z15
+	VBROADCASTSS element3e691bc5<>+0(SB), Z22
+	VFMADD213PS  Z22, Z13, Z19
+	VFMADD213PS  Z22, Z16, Z20
+	VFMADD213PS  Z22, Z17, Z21
+	VFMADD213PS  Z22, Z18, Z15
+	VBROADCASTSS element3f31f32c<>+0(SB), Z22
+	VFMADD213PS  Z22, Z13, Z19
+	VFMADD213PS  Z22, Z16, Z20
+	VFMADD213PS  Z22, Z17, Z21
+	VFMADD213PS  Z22, Z18, Z15
+	VFMADD213PS  Z14, Z13, Z19
+	VFMADD213PS  Z14, Z16, Z20
+	VFMADD213PS  Z14, Z17, Z21
+	VFMADD213PS  Z14, Z18, Z15
+	VSCALEFPS    Z9, Z19, Z9
+	VSCALEFPS    Z10, Z20, Z10
+	VSCALEFPS    Z11, Z21, Z11
+	VSCALEFPS    Z12, Z15, Z12
 	VADDPS       Z9, Z5, Z5
 	VMOVUPS      Z9, (BX)(R12*1)
 	VADDPS       Z10, Z6, Z6
@@ -10680,12 +10649,12 @@ none763:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four761
+	JLT          four763
 
-both755:
-line766:
+both757:
+line768:
 	CMPQ         R10, $0x40
-	JLT          last767
+	JLT          last769
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -10693,19 +10662,19 @@ line766:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near768
+	JNZ          near770
 	CMPB         41(AX), $0x00
-	JEQ          near768
+	JEQ          near770
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved769
+	JMP          moved771
 
-near768:
+near770:
 	VMOVDQU64 Z9, -64(R9)
 
-moved769:
-	JMP line766
+moved771:
+	JMP line768
 
-last767:
+last769:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10717,12 +10686,12 @@ last767:
 	VMOVDQU64    Z10, 64(R8)
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z9, (SI)
-	MOVQ         R9, 16232(SP)
-	MOVQ         R10, 16240(SP)
+	MOVQ         R9, 16240(SP)
+	MOVQ         R10, 16248(SP)
 	VADDPS       Z6, Z5, Z5
 	VADDPS       Z8, Z7, Z7
 	VADDPS       Z7, Z5, Z5
-	MOVQ         16(SP), SI
+	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K1
@@ -10730,15 +10699,15 @@ last767:
 	VMOVUPS      Z5, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip770
+	JZ           skip772
 	VSUBPS       Z3, Z4, Z3
-	MOVQ         16(SP), SI
+	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K1
 	MOVQ         88(AX), SI
 	VMOVUPS      Z3, K1, (SI)(CX*4)
-	MOVQ         16(SP), SI
+	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K1
@@ -10747,10 +10716,10 @@ last767:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip770:
+skip772:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip771
+	JZ           skip773
 	VBROADCASTSS 104(AX), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VRCP14PS     Z5, Z4
@@ -10761,39 +10730,39 @@ skip770:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half772
+	JNE          half774
 	ADDQ         SI, SI
-	JMP          both773
+	JMP          both775
 
-half772:
-both773:
+half774:
+both775:
 	MOVQ  CX, DI
-	MOVQ  16(SP), R8
+	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip775
+	JZ    skip777
 	MOVL  (R9)(DI*4), DI
 
-skip775:
+skip777:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip776
+	JZ    skip778
 	MOVL  (R9)(R8*4), R8
 
-skip776:
+skip778:
 	SUBQ      DI, R8
 	INCQ      R8
-	CMPQ      R8, 16(SP)
-	JNE       apart774
-	CMPQ      16224(SP), $0x00
-	JEQ       apart774
+	CMPQ      R8, 24(SP)
+	JNE       apart776
+	CMPQ      16232(SP), $0x00
+	JEQ       apart776
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
-	ADDQ      16240(SP), R8
-	MOVQ      16256(SP), R9
-	SUBQ      16(SP), R9
+	ADDQ      16248(SP), R8
+	MOVQ      16264(SP), R9
+	SUBQ      24(SP), R9
 	IMULQ     SI, R9
 	ADDQ      R9, R8
 	LEAQ      (SI)(SI*2), R9
@@ -10806,11 +10775,11 @@ skip776:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half778
+	JNE       half780
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece780:
+piece782:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10862,14 +10831,14 @@ piece780:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece780
-	JMP           both779
+	JNE           piece782
+	JMP           both781
 
-half778:
+half780:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece781:
+piece783:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10913,7 +10882,7 @@ piece781:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours782
+	JEQ           ours784
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -10930,9 +10899,9 @@ piece781:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both783
+	JMP  both785
 
-ours782:
+ours784:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -10983,7 +10952,7 @@ ours782:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both783:
+both785:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11013,26 +10982,26 @@ both783:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece781
+	JNE           piece783
 
-both779:
-	JMP written777
+both781:
+	JMP written779
 
-apart774:
+apart776:
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half784
+	JNE       half786
 	MOVQ      24(AX), SI
 	MOVQ      32(AX), DI
-	CMPQ      16224(SP), $0x00
-	JEQ       off786
+	CMPQ      16232(SP), $0x00
+	JEQ       off788
 	LEAQ      3584(BX), SI
-	ADDQ      16240(SP), SI
-	MOVQ      16248(SP), R8
+	ADDQ      16248(SP), SI
+	MOVQ      16256(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off786:
+off788:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11041,47 +11010,47 @@ off786:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip787
+	JZ           skip789
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole788
+	JLE          whole790
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have789
+	JMP          have791
 
-whole788:
+whole790:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have789:
-skip787:
+have791:
+skip789:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z4, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16648(SP)
+	VMOVDQU64     Z7, 16656(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z6, Z3, Z3
-	VMOVDQU64     Z3, 16712(SP)
+	VMOVDQU64     Z3, 16720(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half790
+	JNE           half792
 	ADDQ          R8, R8
-	JMP           both791
+	JMP           both793
 
-half790:
-both791:
+half792:
+both793:
 	XORQ SI, SI
 
-piece792:
+piece794:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11116,72 +11085,72 @@ piece792:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          16648(SP), R9
+	MOVQ          16656(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16656(SP), R9
+	MOVQ          16664(SP), R9
 	VEXTRACTF32X4 $0x00, Z3, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16664(SP), R9
+	MOVQ          16672(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16672(SP), R9
+	MOVQ          16680(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16680(SP), R9
+	MOVQ          16688(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16688(SP), R9
+	MOVQ          16696(SP), R9
 	VEXTRACTF32X4 $0x01, Z3, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16696(SP), R9
+	MOVQ          16704(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16704(SP), R9
+	MOVQ          16712(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16712(SP), R9
+	MOVQ          16720(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16720(SP), R9
+	MOVQ          16728(SP), R9
 	VEXTRACTF32X4 $0x02, Z3, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16728(SP), R9
+	MOVQ          16736(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16736(SP), R9
+	MOVQ          16744(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16744(SP), R9
+	MOVQ          16752(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16752(SP), R9
+	MOVQ          16760(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          16760(SP), R9
+	MOVQ          16768(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          16768(SP), R9
+	MOVQ          16776(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X3
 	VMOVDQU16     X3, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece792
-	JMP           both785
+	JG            piece794
+	JMP           both787
 
-half784:
+half786:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
-	CMPQ  16224(SP), $0x00
-	JEQ   off793
+	CMPQ  16232(SP), $0x00
+	JEQ   off795
 	LEAQ  3584(BX), SI
-	ADDQ  16240(SP), SI
-	MOVQ  16248(SP), R8
+	ADDQ  16248(SP), SI
+	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off793:
+off795:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11190,47 +11159,47 @@ off793:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip794
+	JZ           skip796
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole795
+	JLE          whole797
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have796
+	JMP          have798
 
-whole795:
+whole797:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have796:
-skip794:
+have798:
+skip796:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16776(SP)
+	VMOVDQU64     Z8, 16784(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z6, Z4, Z4
 	VPADDQ        Z7, Z4, Z4
-	VMOVDQU64     Z4, 16840(SP)
+	VMOVDQU64     Z4, 16848(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half797
+	JNE           half799
 	ADDQ          R8, R8
-	JMP           both798
+	JMP           both800
 
-half797:
-both798:
+half799:
+both800:
 	XORQ SI, SI
 
-piece799:
+piece801:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11269,7 +11238,7 @@ piece799:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours800
+	JEQ           ours802
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11286,9 +11255,9 @@ piece799:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both801
+	JMP  both803
 
-ours800:
+ours802:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11339,7 +11308,7 @@ ours800:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both801:
+both803:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11357,82 +11326,82 @@ both801:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          16776(SP), R9
+	MOVQ          16784(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16784(SP), R9
+	MOVQ          16792(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16792(SP), R9
+	MOVQ          16800(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16800(SP), R9
+	MOVQ          16808(SP), R9
 	VEXTRACTF32X4 $0x00, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16808(SP), R9
+	MOVQ          16816(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16816(SP), R9
+	MOVQ          16824(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16824(SP), R9
+	MOVQ          16832(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16832(SP), R9
+	MOVQ          16840(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16840(SP), R9
+	MOVQ          16848(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16848(SP), R9
+	MOVQ          16856(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16856(SP), R9
+	MOVQ          16864(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16864(SP), R9
+	MOVQ          16872(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16872(SP), R9
+	MOVQ          16880(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          16880(SP), R9
+	MOVQ          16888(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          16888(SP), R9
+	MOVQ          16896(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          16896(SP), R9
+	MOVQ          16904(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece799
+	JG            piece801
 
-both785:
-written777:
-skip771:
-	CMPQ  16224(SP), $0x00
-	JEQ   off802
-	MOVQ  16256(SP), SI
-	ADDQ  SI, 16248(SP)
+both787:
+written779:
+skip773:
+	CMPQ  16232(SP), $0x00
+	JEQ   off804
+	MOVQ  16264(SP), SI
+	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
-	ADDQ  SI, 16240(SP)
+	ADDQ  SI, 16248(SP)
 
-off802:
+off804:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen694
+	JLT  sixteen696
 
-end695:
+end697:
 	LEAQ 3584(BX), DX
-	MOVQ 16232(SP), BX
-	MOVQ 16240(SP), SI
+	MOVQ 16240(SP), BX
+	MOVQ 16248(SP), SI
 
-line803:
+line805:
 	CMPQ         SI, $0x40
-	JLT          last804
+	JLT          last806
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11440,19 +11409,19 @@ line803:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near805
+	JNZ          near807
 	CMPB         41(AX), $0x00
-	JEQ          near805
+	JEQ          near807
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved806
+	JMP          moved808
 
-near805:
+near807:
 	VMOVDQU64 Z0, -64(BX)
 
-moved806:
-	JMP line803
+moved808:
+	JMP line805
 
-last804:
+last806:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -11464,32 +11433,32 @@ last804:
 	CMPQ      CX, DX
 	CMOVQLT   CX, DX
 	MOVQ      DX, 136(AX)
-	MOVQ      16248(SP), CX
+	MOVQ      16256(SP), CX
 	MOVQ      CX, 128(AX)
-	JMP       done686
+	JMP       done688
 
-longer687:
+longer689:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far807:
+far809:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far807
+	JLT  far809
 
-turn808:
+turn810:
 	CMPQ  BX, 48(AX)
-	JCC   skip809
+	JCC   skip811
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have810
+	JZ    have812
 	MOVL  (CX)(BX*4), SI
 
-have810:
+have812:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11497,25 +11466,25 @@ have810:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even811
+	JZ    even813
 	LEAQ  (CX)(SI*4), CX
 
-even811:
+even813:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next812
+	JGE   next814
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted813
+	JZ    unlisted815
 	MOVL  (R8)(CX*4), SI
 
-unlisted813:
+unlisted815:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next812:
+next814:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -11523,18 +11492,18 @@ next812:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols815
+	JGT          cols817
 
-cols814:
+cols816:
 	CMPB       16(AX), $0x00
-	JNE        half816
+	JNE        half818
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both817
+	JMP        both819
 
-half816:
+half818:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -11542,55 +11511,55 @@ half816:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both817:
+both819:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols814
+	JLE  cols816
 
-cols815:
+cols817:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols819
+	JGT  cols821
 
-cols818:
+cols820:
 	CMPB       16(AX), $0x00
-	JNE        half820
+	JNE        half822
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both821
+	JMP        both823
 
-half820:
+half822:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both821:
+both823:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols818
+	JLE    cols820
 
-cols819:
+cols821:
 	CMPQ       CX, DX
-	JGE        row822
+	JGE        row824
 	CMPB       16(AX), $0x00
-	JNE        half823
+	JNE        half825
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both824
+	JMP        both826
 
-half823:
+half825:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both824:
+both826:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row822:
+row824:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -11603,17 +11572,17 @@ row822:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip809:
+skip811:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip825
+	JCC   skip827
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have826
+	JZ    have828
 	MOVL  (CX)(BX*4), SI
 
-have826:
+have828:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11621,10 +11590,10 @@ have826:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even827
+	JZ    even829
 	LEAQ  (R10)(CX*4), R10
 
-even827:
+even829:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -11632,30 +11601,30 @@ even827:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols829
+	JGT          cols831
 
-cols828:
+cols830:
 	CMPB    16(AX), $0x00
-	JNE     half830
+	JNE     half832
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both831
+	JMP     both833
 
-half830:
+half832:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both831:
+both833:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half832
+	JNE          half834
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11734,51 +11703,42 @@ both831:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both833
+	JMP          both835
 
-half832:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
-	VMAXPS       Z5, Z9, Z5
-	VMAXPS       Z6, Z9, Z6
-	VMAXPS       Z7, Z9, Z7
-	VMAXPS       Z8, Z9, Z8
-	VBROADCASTSS element4238aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b400000<>+0(SB), Z10
-	VBROADCASTSS element3cb17218<>+0(SB), Z11
-	VMOVUPS      elementPowers<>+0(SB), Z12
-	VMOVUPS      elementPowers<>+64(SB), Z13
-	VMOVAPS      Z10, Z14
-	VMOVAPS      Z10, Z15
-	VMOVAPS      Z10, Z16
-	VMOVAPS      Z10, Z17
-	VFMADD231PS  Z9, Z5, Z14
-	VFMADD231PS  Z9, Z6, Z15
-	VFMADD231PS  Z9, Z7, Z16
-	VFMADD231PS  Z9, Z8, Z17
-	VSUBPS       Z10, Z14, Z9
-	VSUBPS       Z10, Z15, Z18
-	VSUBPS       Z10, Z16, Z19
-	VSUBPS       Z10, Z17, Z10
-	VFNMADD231PS Z11, Z9, Z5
-	VFNMADD231PS Z11, Z18, Z6
-	VFNMADD231PS Z11, Z19, Z7
-	VFNMADD231PS Z11, Z10, Z8
-	VPSLLD       $0x12, Z14, Z9
-	VPSLLD       $0x12, Z15, Z18
-	VPSLLD       $0x12, Z16, Z19
-	VPSLLD       $0x12, Z17, Z10
-	VPERMI2PS    Z13, Z12, Z14
-	VPERMI2PS    Z13, Z12, Z15
-	VPERMI2PS    Z13, Z12, Z16
-	VPERMI2PS    Z13, Z12, Z17
-	VPADDD       Z9, Z14, Z14
-	VPADDD       Z18, Z15, Z15
-	VPADDD       Z19, Z16, Z16
-	VPADDD       Z10, Z17, Z17
-	VFMADD213PS  Z14, Z14, Z5
-	VFMADD213PS  Z15, Z15, Z6
-	VFMADD213PS  Z16, Z16, Z7
-	VFMADD213PS  Z17, Z17, Z8
+half834:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
+	VBROADCASTSS element3f800000<>+0(SB), Z10
+	VBROADCASTSS element3d9dd553<>+0(SB), Z11
+	VMULPS       Z9, Z5, Z5
+	VMULPS       Z9, Z6, Z6
+	VMULPS       Z9, Z7, Z7
+	VMULPS       Z9, Z8, Z8
+	VREDUCEPS    $0x01, Z5, Z9
+	VREDUCEPS    $0x01, Z6, Z12
+	VREDUCEPS    $0x01, Z7, Z13
+	VREDUCEPS    $0x01, Z8, Z14
+	VMOVAPS      Z11, Z15
+	VMOVAPS      Z11, Z16
+	VMOVAPS      Z11, Z17
+	VMOVAPS      Z11, Z11
+	VBROADCASTSS element3e691bc5<>+0(SB), Z18
+	VFMADD213PS  Z18, Z9, Z15
+	VFMADD213PS  Z18, Z12, Z16
+	VFMADD213PS  Z18, Z13, Z17
+	VFMADD213PS  Z18, Z14, Z11
+	VBROADCASTSS element3f31f32c<>+0(SB), Z18
+	VFMADD213PS  Z18, Z9, Z15
+	VFMADD213PS  Z18, Z12, Z16
+	VFMADD213PS  Z18, Z13, Z17
+	VFMADD213PS  Z18, Z14, Z11
+	VFMADD213PS  Z10, Z9, Z15
+	VFMADD213PS  Z10, Z12, Z16
+	VFMADD213PS  Z10, Z13, Z17
+	VFMADD213PS  Z10, Z14, Z11
+	VSCALEFPS    Z5, Z15, Z5
+	VSCALEFPS    Z6, Z16, Z6
+	VSCALEFPS    Z7, Z17, Z7
+	VSCALEFPS    Z8, Z11, Z8
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 	VMOVUPS      Z6, 64(R10)(CX*4)
@@ -11788,33 +11748,33 @@ half832:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both833:
+both835:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols828
+	JLE  cols830
 
-cols829:
+cols831:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols835
+	JGT  cols837
 
-cols834:
+cols836:
 	CMPB    16(AX), $0x00
-	JNE     half836
+	JNE     half838
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both837
+	JMP     both839
 
-half836:
+half838:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both837:
+both839:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half838
+	JNE          half840
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11859,63 +11819,58 @@ both837:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both839
+	JMP          both841
 
-half838:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VMAXPS       Z5, Z7, Z5
-	VMAXPS       Z6, Z7, Z6
-	VBROADCASTSS element4238aa3b<>+0(SB), Z7
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z8, Z12
-	VMOVAPS      Z8, Z13
-	VFMADD231PS  Z7, Z5, Z12
-	VFMADD231PS  Z7, Z6, Z13
-	VSUBPS       Z8, Z12, Z7
-	VSUBPS       Z8, Z13, Z8
-	VFNMADD231PS Z9, Z7, Z5
-	VFNMADD231PS Z9, Z8, Z6
-	VPSLLD       $0x12, Z12, Z7
-	VPSLLD       $0x12, Z13, Z8
-	VPERMI2PS    Z11, Z10, Z12
-	VPERMI2PS    Z11, Z10, Z13
-	VPADDD       Z7, Z12, Z12
-	VPADDD       Z8, Z13, Z13
-	VFMADD213PS  Z12, Z12, Z5
-	VFMADD213PS  Z13, Z13, Z6
+half840:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VBROADCASTSS element3d9dd553<>+0(SB), Z9
+	VMULPS       Z7, Z5, Z5
+	VMULPS       Z7, Z6, Z6
+	VREDUCEPS    $0x01, Z5, Z7
+	VREDUCEPS    $0x01, Z6, Z10
+	VMOVAPS      Z9, Z11
+	VMOVAPS      Z9, Z9
+	VBROADCASTSS element3e691bc5<>+0(SB), Z12
+	VFMADD213PS  Z12, Z7, Z11
+	VFMADD213PS  Z12, Z10, Z9
+	VBROADCASTSS element3f31f32c<>+0(SB), Z12
+	VFMADD213PS  Z12, Z7, Z11
+	VFMADD213PS  Z12, Z10, Z9
+	VFMADD213PS  Z8, Z7, Z11
+	VFMADD213PS  Z8, Z10, Z9
+	VSCALEFPS    Z5, Z11, Z5
+	VSCALEFPS    Z6, Z9, Z6
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both839:
+both841:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols834
+	JLE  cols836
 
-cols835:
+cols837:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols841
+	JGT  cols843
 
-cols840:
+cols842:
 	CMPB    16(AX), $0x00
-	JNE     half842
+	JNE     half844
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both843
+	JMP     both845
 
-half842:
+half844:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both843:
+both845:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half844
+	JNE          half846
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11943,49 +11898,46 @@ both843:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both845
+	JMP          both847
 
-half844:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z5, Z6, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z7
-	VBROADCASTSS element3cb17218<>+0(SB), Z8
-	VMOVUPS      elementPowers<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+64(SB), Z10
-	VMOVAPS      Z7, Z11
-	VFMADD231PS  Z6, Z5, Z11
-	VSUBPS       Z7, Z11, Z6
-	VFNMADD231PS Z8, Z6, Z5
-	VPSLLD       $0x12, Z11, Z6
-	VPERMI2PS    Z10, Z9, Z11
-	VPADDD       Z6, Z11, Z11
-	VFMADD213PS  Z11, Z11, Z5
+half846:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS element3d9dd553<>+0(SB), Z8
+	VMULPS       Z6, Z5, Z5
+	VREDUCEPS    $0x01, Z5, Z6
+	VMOVAPS      Z8, Z8
+	VBROADCASTSS element3e691bc5<>+0(SB), Z9
+	VFMADD213PS  Z9, Z6, Z8
+	VBROADCASTSS element3f31f32c<>+0(SB), Z9
+	VFMADD213PS  Z9, Z6, Z8
+	VFMADD213PS  Z7, Z6, Z8
+	VSCALEFPS    Z5, Z8, Z5
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both845:
+both847:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols840
+	JLE  cols842
 
-cols841:
+cols843:
 	CMPQ      CX, DX
-	JGE       row846
+	JGE       row848
 	CMPB      16(AX), $0x00
-	JNE       half847
+	JNE       half849
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both848
+	JMP       both850
 
-half847:
+half849:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both848:
+both850:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half849
+	JNE          half851
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -12014,30 +11966,27 @@ both848:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both850
+	JMP          both852
 
-half849:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
-	VMAXPS       Z5, Z2, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z2
-	VBROADCASTSS element4b400000<>+0(SB), Z6
-	VBROADCASTSS element3cb17218<>+0(SB), Z7
-	VMOVUPS      elementPowers<>+0(SB), Z8
-	VMOVUPS      elementPowers<>+64(SB), Z9
-	VMOVAPS      Z6, Z10
-	VFMADD231PS  Z2, Z5, Z10
-	VSUBPS       Z6, Z10, Z2
-	VFNMADD231PS Z7, Z2, Z5
-	VPSLLD       $0x12, Z10, Z2
-	VPERMI2PS    Z9, Z8, Z10
-	VPADDD       Z2, Z10, Z10
-	VFMADD213PS  Z10, Z10, Z5
+half851:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VBROADCASTSS element3d9dd553<>+0(SB), Z7
+	VMULPS       Z2, Z5, Z5
+	VREDUCEPS    $0x01, Z5, Z2
+	VMOVAPS      Z7, Z7
+	VBROADCASTSS element3e691bc5<>+0(SB), Z8
+	VFMADD213PS  Z8, Z2, Z7
+	VBROADCASTSS element3f31f32c<>+0(SB), Z8
+	VFMADD213PS  Z8, Z2, Z7
+	VFMADD213PS  Z6, Z2, Z7
+	VSCALEFPS    Z5, Z7, Z5
 	VMOVAPS.Z    Z5, K2, Z5
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both850:
-row846:
+both852:
+row848:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -12052,28 +12001,28 @@ row846:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip852
+	JZ            skip854
 	MOVL          (CX)(SI*4), R8
 
-skip852:
+skip854:
 	TESTQ  R8, R8
-	JS     unlabelled851
+	JS     unlabelled853
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled851:
-skip825:
+unlabelled853:
+skip827:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip853
+	JCC   skip855
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have854
+	JZ    have856
 	MOVL  (CX)(BX*4), SI
 
-have854:
+have856:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12081,17 +12030,17 @@ have854:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even855
+	JZ    even857
 	LEAQ  (R10)(CX*4), R10
 
-even855:
+even857:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip856
+	JZ    skip858
 	MOVL  (CX)(SI*4), R8
 
-skip856:
+skip858:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -12099,81 +12048,81 @@ skip856:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled857
+	JS     unlabelled859
 	CMPB   16(AX), $0x00
-	JNE    half858
+	JNE    half860
 	VMOVSS (DI)(R8*4), X4
-	JMP    both859
+	JMP    both861
 
-half858:
+half860:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both859:
+both861:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled857
+	JNE          unlabelled859
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next861:
+next863:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last863
+	JGT     last865
 	CMPB    16(AX), $0x00
-	JNE     half864
+	JNE     half866
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both865
+	JMP     both867
 
-half864:
+half866:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both865:
+both867:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found860
+	JNZ    found862
 	ADDQ   $0x10, CX
-	JMP    next861
+	JMP    next863
 
-last863:
+last865:
 	CMPQ      CX, DX
-	JGE       end862
+	JGE       end864
 	CMPB      16(AX), $0x00
-	JNE       half866
+	JNE       half868
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both867
+	JMP       both869
 
-half866:
+half868:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both867:
+both869:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found860
+	JNZ    found862
 	MOVQ   DX, CX
-	JMP    end862
+	JMP    end864
 
-found860:
+found862:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end862:
+end864:
 	CMPQ CX, R8
-	JNE  unlabelled857
+	JNE  unlabelled859
 	INCQ 112(AX)
 
-unlabelled857:
+unlabelled859:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip868
+	JZ           skip870
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -12182,35 +12131,35 @@ unlabelled857:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols870
+	JGT          cols872
 
-cols869:
+cols871:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half871
+	JNE      half873
 	CMPB     41(AX), $0x00
-	JEQ      near873
+	JEQ      near875
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed874
+	JMP      placed876
 
-near873:
+near875:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed874:
-	JMP both872
+placed876:
+	JMP both874
 
-half871:
+half873:
 	CMPB native+8(FP), $0x00
-	JEQ  ours875
+	JEQ  ours877
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -12219,9 +12168,9 @@ half871:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both876
+	JMP  both878
 
-ours875:
+ours877:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -12250,57 +12199,57 @@ ours875:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both876:
+both878:
 	CMPB     41(AX), $0x00
-	JEQ      near877
+	JEQ      near879
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed878
+	JMP      placed880
 
-near877:
+near879:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed878:
-both872:
+placed880:
+both874:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols869
+	JLE  cols871
 
-cols870:
+cols872:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols880
+	JGT  cols882
 
-cols879:
+cols881:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half881
+	JNE      half883
 	CMPB     41(AX), $0x00
-	JEQ      near883
+	JEQ      near885
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed884
+	JMP      placed886
 
-near883:
+near885:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed884:
-	JMP both882
+placed886:
+	JMP both884
 
-half881:
+half883:
 	CMPB native+8(FP), $0x00
-	JEQ  ours885
+	JEQ  ours887
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both886
+	JMP  both888
 
-ours885:
+ours887:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -12318,52 +12267,52 @@ ours885:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both886:
+both888:
 	CMPB     41(AX), $0x00
-	JEQ      near887
+	JEQ      near889
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed888
+	JMP      placed890
 
-near887:
+near889:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed888:
-both882:
+placed890:
+both884:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols879
+	JLE  cols881
 
-cols880:
+cols882:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols890
+	JGT  cols892
 
-cols889:
+cols891:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half891
+	JNE      half893
 	CMPB     41(AX), $0x00
-	JEQ      near893
+	JEQ      near895
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed894
+	JMP      placed896
 
-near893:
+near895:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed894:
-	JMP both892
+placed896:
+	JMP both894
 
-half891:
+half893:
 	CMPB native+8(FP), $0x00
-	JEQ  ours895
+	JEQ  ours897
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both896
+	JMP  both898
 
-ours895:
+ours897:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -12376,34 +12325,34 @@ ours895:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both896:
+both898:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both892:
+both894:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols889
+	JLE  cols891
 
-cols890:
+cols892:
 	CMPQ    CX, DX
-	JGE     row897
+	JGE     row899
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half898
+	JNE     half900
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both899
+	JMP     both901
 
-half898:
+half900:
 	CMPB native+8(FP), $0x00
-	JEQ  ours900
+	JEQ  ours902
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both901
+	JMP  both903
 
-ours900:
+ours902:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -12416,19 +12365,20 @@ ours900:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both901:
+both903:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both899:
-row897:
-skip868:
-skip853:
+both901:
+row899:
+skip870:
+skip855:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn808
+	JLT  turn810
 
-done686:
+done688:
+	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
 	RET
@@ -12436,19 +12386,31 @@ done686:
 DATA elementff800000<>+0(SB)/4, $0xff800000
 GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
 
-DATA element4238aa3b<>+0(SB)/4, $0x4238aa3b
-GLOBL element4238aa3b<>(SB), RODATA|NOPTR, $4
+DATA element3d9dd553<>+0(SB)/4, $0x3d9dd553
+GLOBL element3d9dd553<>(SB), RODATA|NOPTR, $4
 
-DATA element4b400000<>+0(SB)/4, $0x4b400000
-GLOBL element4b400000<>(SB), RODATA|NOPTR, $4
+DATA element3e691bc5<>+0(SB)/4, $0x3e691bc5
+GLOBL element3e691bc5<>(SB), RODATA|NOPTR, $4
 
-DATA element3cb17218<>+0(SB)/4, $0x3cb17218
-GLOBL element3cb17218<>(SB), RODATA|NOPTR, $4
+DATA element3f31f32c<>+0(SB)/4, $0x3f31f32c
+GLOBL element3f31f32c<>(SB), RODATA|NOPTR, $4
 
 // func bceAVX512(a *byte, native bool)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·bceAVX512(SB), $16-9
-	MOVQ         a+0(FP), AX
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+, SSE
+TEXT ·bceAVX512(SB), $24-9
+	MOVQ    a+0(FP), AX
+	STMXCSR 16(SP)
+	CMPB    16(AX), $0x00
+	JNE     half904
+	JMP     both905
+
+half904:
+	MOVL    16(SP), CX
+	ORL     $0x00008000, CX
+	MOVL    CX, 20(SP)
+	LDMXCSR 20(SP)
+
+both905:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -12467,15 +12429,15 @@ TEXT ·bceAVX512(SB), $16-9
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows902:
+rows906:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols904
+	JGT  cols908
 
-cols903:
+cols907:
 	CMPB       16(AX), $0x00
-	JNE        half905
+	JNE        half909
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -12484,9 +12446,9 @@ cols903:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both906
+	JMP        both910
 
-half905:
+half909:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -12494,9 +12456,9 @@ half905:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both906:
+both910:
 	CMPB       40(AX), $0x00
-	JNE        half907
+	JNE        half911
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12505,9 +12467,9 @@ both906:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both908
+	JMP        both912
 
-half907:
+half911:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -12515,7 +12477,7 @@ half907:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both908:
+both912:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -12535,7 +12497,7 @@ both908:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half909
+	JNE          half913
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12617,7 +12579,7 @@ both908:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip911
+	JZ           skip915
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12656,27 +12618,27 @@ both908:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half912
+	JNE          half916
 	CMPB         65(AX), $0x00
-	JEQ          near914
+	JEQ          near918
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed915
+	JMP          placed919
 
-near914:
+near918:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed915:
-	JMP both913
+placed919:
+	JMP both917
 
-half912:
+half916:
 	CMPB native+8(FP), $0x00
-	JEQ  ours916
+	JEQ  ours920
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -12685,9 +12647,9 @@ half912:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both917
+	JMP  both921
 
-ours916:
+ours920:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12716,65 +12678,56 @@ ours916:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both917:
+both921:
 	CMPB     65(AX), $0x00
-	JEQ      near918
+	JEQ      near922
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed919
+	JMP      placed923
 
-near918:
+near922:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed919:
-both913:
-skip911:
-	JMP both910
+placed923:
+both917:
+skip915:
+	JMP both914
 
-half909:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
-	VMAXPS       Z14, Z12, Z14
-	VMAXPS       Z15, Z12, Z15
-	VMAXPS       Z16, Z12, Z16
-	VMAXPS       Z13, Z12, Z13
-	VBROADCASTSS element4238aa3b<>+0(SB), Z12
-	VBROADCASTSS element4b400000<>+0(SB), Z17
-	VBROADCASTSS element3cb17218<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+0(SB), Z19
-	VMOVUPS      elementPowers<>+64(SB), Z20
-	VMOVAPS      Z17, Z21
-	VMOVAPS      Z17, Z22
-	VMOVAPS      Z17, Z23
-	VMOVAPS      Z17, Z24
-	VFMADD231PS  Z12, Z14, Z21
-	VFMADD231PS  Z12, Z15, Z22
-	VFMADD231PS  Z12, Z16, Z23
-	VFMADD231PS  Z12, Z13, Z24
-	VSUBPS       Z17, Z21, Z12
-	VSUBPS       Z17, Z22, Z25
-	VSUBPS       Z17, Z23, Z26
-	VSUBPS       Z17, Z24, Z17
-	VFNMADD231PS Z18, Z12, Z14
-	VFNMADD231PS Z18, Z25, Z15
-	VFNMADD231PS Z18, Z26, Z16
-	VFNMADD231PS Z18, Z17, Z13
-	VPSLLD       $0x12, Z21, Z12
-	VPSLLD       $0x12, Z22, Z25
-	VPSLLD       $0x12, Z23, Z26
-	VPSLLD       $0x12, Z24, Z17
-	VPERMI2PS    Z20, Z19, Z21
-	VPERMI2PS    Z20, Z19, Z22
-	VPERMI2PS    Z20, Z19, Z23
-	VPERMI2PS    Z20, Z19, Z24
-	VPADDD       Z12, Z21, Z21
-	VPADDD       Z25, Z22, Z22
-	VPADDD       Z26, Z23, Z23
-	VPADDD       Z17, Z24, Z24
-	VFMADD213PS  Z21, Z21, Z14
-	VFMADD213PS  Z22, Z22, Z15
-	VFMADD213PS  Z23, Z23, Z16
-	VFMADD213PS  Z24, Z24, Z13
+half913:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
+	VBROADCASTSS element3f800000<>+0(SB), Z17
+	VBROADCASTSS element3d9dd553<>+0(SB), Z18
+	VMULPS       Z12, Z14, Z14
+	VMULPS       Z12, Z15, Z15
+	VMULPS       Z12, Z16, Z16
+	VMULPS       Z12, Z13, Z13
+	VREDUCEPS    $0x01, Z14, Z12
+	VREDUCEPS    $0x01, Z15, Z19
+	VREDUCEPS    $0x01, Z16, Z20
+	VREDUCEPS    $0x01, Z13, Z21
+	VMOVAPS      Z18, Z22
+	VMOVAPS      Z18, Z23
+	VMOVAPS      Z18, Z24
+	VMOVAPS      Z18, Z18
+	VBROADCASTSS element3e691bc5<>+0(SB), Z25
+	VFMADD213PS  Z25, Z12, Z22
+	VFMADD213PS  Z25, Z19, Z23
+	VFMADD213PS  Z25, Z20, Z24
+	VFMADD213PS  Z25, Z21, Z18
+	VBROADCASTSS element3f31f32c<>+0(SB), Z25
+	VFMADD213PS  Z25, Z12, Z22
+	VFMADD213PS  Z25, Z19, Z23
+	VFMADD213PS  Z25, Z20, Z24
+	VFMADD213PS  Z25, Z21, Z18
+	VFMADD213PS  Z17, Z12, Z22
+	VFMADD213PS  Z17, Z19, Z23
+	VFMADD213PS  Z17, Z20, Z24
+	VFMADD213PS  Z17, Z21, Z18
+	VSCALEFPS    Z14, Z22, Z14
+	VSCALEFPS    Z15, Z23, Z15
+	VSCALEFPS    Z16, Z24, Z16
+	VSCALEFPS    Z13, Z18, Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	VADDPS       Z12, Z14, Z17
 	VMULPS       Z17, Z2, Z2
@@ -12786,7 +12739,7 @@ half909:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip920
+	JZ           skip924
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12813,27 +12766,27 @@ half909:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half921
+	JNE          half925
 	CMPB         65(AX), $0x00
-	JEQ          near923
+	JEQ          near927
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed924
+	JMP          placed928
 
-near923:
+near927:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed924:
-	JMP both922
+placed928:
+	JMP both926
 
-half921:
+half925:
 	CMPB native+8(FP), $0x00
-	JEQ  ours925
+	JEQ  ours929
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -12842,9 +12795,9 @@ half921:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both926
+	JMP  both930
 
-ours925:
+ours929:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12873,23 +12826,23 @@ ours925:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both926:
+both930:
 	CMPB     65(AX), $0x00
-	JEQ      near927
+	JEQ      near931
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed928
+	JMP      placed932
 
-near927:
+near931:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed928:
-both922:
-skip920:
-both910:
+placed932:
+both926:
+skip924:
+both914:
 	DECQ          R8
-	JNZ           more929
+	JNZ           more933
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -12926,46 +12879,46 @@ both910:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more929:
+more933:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols903
+	JLE  cols907
 
-cols904:
+cols908:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols931
+	JGT  cols935
 
-cols930:
+cols934:
 	CMPB       16(AX), $0x00
-	JNE        half932
+	JNE        half936
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both933
+	JMP        both937
 
-half932:
+half936:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both933:
+both937:
 	CMPB       40(AX), $0x00
-	JNE        half934
+	JNE        half938
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both935
+	JMP        both939
 
-half934:
+half938:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both935:
+both939:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -12977,7 +12930,7 @@ both935:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half936
+	JNE          half940
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -13025,7 +12978,7 @@ both935:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip938
+	JZ           skip942
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13046,30 +12999,30 @@ both935:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half939
+	JNE          half943
 	CMPB         65(AX), $0x00
-	JEQ          near941
+	JEQ          near945
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed942
+	JMP          placed946
 
-near941:
+near945:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed942:
-	JMP both940
+placed946:
+	JMP both944
 
-half939:
+half943:
 	CMPB native+8(FP), $0x00
-	JEQ  ours943
+	JEQ  ours947
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both944
+	JMP  both948
 
-ours943:
+ours947:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13087,45 +13040,40 @@ ours943:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both944:
+both948:
 	CMPB     65(AX), $0x00
-	JEQ      near945
+	JEQ      near949
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed946
+	JMP      placed950
 
-near945:
+near949:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed946:
-both940:
-skip938:
-	JMP both937
+placed950:
+both944:
+skip942:
+	JMP both941
 
-half936:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
-	VMAXPS       Z10, Z8, Z10
-	VMAXPS       Z9, Z8, Z9
-	VBROADCASTSS element4238aa3b<>+0(SB), Z8
-	VBROADCASTSS element4b400000<>+0(SB), Z11
-	VBROADCASTSS element3cb17218<>+0(SB), Z12
-	VMOVUPS      elementPowers<>+0(SB), Z13
-	VMOVUPS      elementPowers<>+64(SB), Z14
-	VMOVAPS      Z11, Z15
-	VMOVAPS      Z11, Z16
-	VFMADD231PS  Z8, Z10, Z15
-	VFMADD231PS  Z8, Z9, Z16
-	VSUBPS       Z11, Z15, Z8
-	VSUBPS       Z11, Z16, Z11
-	VFNMADD231PS Z12, Z8, Z10
-	VFNMADD231PS Z12, Z11, Z9
-	VPSLLD       $0x12, Z15, Z8
-	VPSLLD       $0x12, Z16, Z11
-	VPERMI2PS    Z14, Z13, Z15
-	VPERMI2PS    Z14, Z13, Z16
-	VPADDD       Z8, Z15, Z15
-	VPADDD       Z11, Z16, Z16
-	VFMADD213PS  Z15, Z15, Z10
-	VFMADD213PS  Z16, Z16, Z9
+half940:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
+	VBROADCASTSS element3f800000<>+0(SB), Z11
+	VBROADCASTSS element3d9dd553<>+0(SB), Z12
+	VMULPS       Z8, Z10, Z10
+	VMULPS       Z8, Z9, Z9
+	VREDUCEPS    $0x01, Z10, Z8
+	VREDUCEPS    $0x01, Z9, Z13
+	VMOVAPS      Z12, Z14
+	VMOVAPS      Z12, Z12
+	VBROADCASTSS element3e691bc5<>+0(SB), Z15
+	VFMADD213PS  Z15, Z8, Z14
+	VFMADD213PS  Z15, Z13, Z12
+	VBROADCASTSS element3f31f32c<>+0(SB), Z15
+	VFMADD213PS  Z15, Z8, Z14
+	VFMADD213PS  Z15, Z13, Z12
+	VFMADD213PS  Z11, Z8, Z14
+	VFMADD213PS  Z11, Z13, Z12
+	VSCALEFPS    Z10, Z14, Z10
+	VSCALEFPS    Z9, Z12, Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VADDPS       Z8, Z10, Z11
 	VMULPS       Z11, Z2, Z2
@@ -13133,7 +13081,7 @@ half936:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip947
+	JZ           skip951
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13148,30 +13096,30 @@ half936:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half948
+	JNE          half952
 	CMPB         65(AX), $0x00
-	JEQ          near950
+	JEQ          near954
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed951
+	JMP          placed955
 
-near950:
+near954:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed951:
-	JMP both949
+placed955:
+	JMP both953
 
-half948:
+half952:
 	CMPB native+8(FP), $0x00
-	JEQ  ours952
+	JEQ  ours956
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both953
+	JMP  both957
 
-ours952:
+ours956:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13189,21 +13137,21 @@ ours952:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both953:
+both957:
 	CMPB     65(AX), $0x00
-	JEQ      near954
+	JEQ      near958
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed955
+	JMP      placed959
 
-near954:
+near958:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed955:
-both949:
-skip947:
-both937:
+placed959:
+both953:
+skip951:
+both941:
 	DECQ          R8
-	JNZ           more956
+	JNZ           more960
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13240,42 +13188,42 @@ both937:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more956:
+more960:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols930
+	JLE  cols934
 
-cols931:
+cols935:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols958
+	JGT  cols962
 
-cols957:
+cols961:
 	CMPB       16(AX), $0x00
-	JNE        half959
+	JNE        half963
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both960
+	JMP        both964
 
-half959:
+half963:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both960:
+both964:
 	CMPB       40(AX), $0x00
-	JNE        half961
+	JNE        half965
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both962
+	JMP        both966
 
-half961:
+half965:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both962:
+both966:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13283,7 +13231,7 @@ both962:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half963
+	JNE          half967
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13314,7 +13262,7 @@ both962:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip965
+	JZ           skip969
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13326,28 +13274,28 @@ both962:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half966
+	JNE          half970
 	CMPB         65(AX), $0x00
-	JEQ          near968
+	JEQ          near972
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed969
+	JMP          placed973
 
-near968:
+near972:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed969:
-	JMP both967
+placed973:
+	JMP both971
 
-half966:
+half970:
 	CMPB native+8(FP), $0x00
-	JEQ  ours970
+	JEQ  ours974
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both971
+	JMP  both975
 
-ours970:
+ours974:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13360,35 +13308,32 @@ ours970:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both971:
+both975:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both967:
-skip965:
-	JMP both964
+both971:
+skip969:
+	JMP both968
 
-half963:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z8, Z12
-	VFMADD231PS  Z6, Z7, Z12
-	VSUBPS       Z8, Z12, Z6
-	VFNMADD231PS Z9, Z6, Z7
-	VPSLLD       $0x12, Z12, Z6
-	VPERMI2PS    Z11, Z10, Z12
-	VPADDD       Z6, Z12, Z12
-	VFMADD213PS  Z12, Z12, Z7
+half967:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VBROADCASTSS element3d9dd553<>+0(SB), Z9
+	VMULPS       Z6, Z7, Z7
+	VREDUCEPS    $0x01, Z7, Z6
+	VMOVAPS      Z9, Z9
+	VBROADCASTSS element3e691bc5<>+0(SB), Z10
+	VFMADD213PS  Z10, Z6, Z9
+	VBROADCASTSS element3f31f32c<>+0(SB), Z10
+	VFMADD213PS  Z10, Z6, Z9
+	VFMADD213PS  Z8, Z6, Z9
+	VSCALEFPS    Z7, Z9, Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VADDPS       Z6, Z7, Z8
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip972
+	JZ           skip976
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13397,28 +13342,28 @@ half963:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half973
+	JNE          half977
 	CMPB         65(AX), $0x00
-	JEQ          near975
+	JEQ          near979
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed976
+	JMP          placed980
 
-near975:
+near979:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed976:
-	JMP both974
+placed980:
+	JMP both978
 
-half973:
+half977:
 	CMPB native+8(FP), $0x00
-	JEQ  ours977
+	JEQ  ours981
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both978
+	JMP  both982
 
-ours977:
+ours981:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13431,14 +13376,14 @@ ours977:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both978:
+both982:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both974:
-skip972:
-both964:
+both978:
+skip976:
+both968:
 	DECQ          R8
-	JNZ           more979
+	JNZ           more983
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13475,39 +13420,39 @@ both964:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more979:
+more983:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols957
+	JLE  cols961
 
-cols958:
+cols962:
 	CMPQ       CX, DX
-	JGE        row980
+	JGE        row984
 	CMPB       16(AX), $0x00
-	JNE        half981
+	JNE        half985
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both982
+	JMP        both986
 
-half981:
+half985:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both982:
+both986:
 	CMPB       40(AX), $0x00
-	JNE        half983
+	JNE        half987
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both984
+	JMP        both988
 
-half983:
+half987:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both984:
+both988:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13515,7 +13460,7 @@ both984:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half985
+	JNE          half989
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13547,7 +13492,7 @@ both984:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip987
+	JZ           skip991
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13559,20 +13504,20 @@ both984:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half988
+	JNE          half992
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both989
+	JMP          both993
 
-half988:
+half992:
 	CMPB native+8(FP), $0x00
-	JEQ  ours990
+	JEQ  ours994
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both991
+	JMP  both995
 
-ours990:
+ours994:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13585,36 +13530,33 @@ ours990:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both991:
+both995:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both989:
-skip987:
-	JMP both986
+both993:
+skip991:
+	JMP both990
 
-half985:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z8, Z12
-	VFMADD231PS  Z6, Z7, Z12
-	VSUBPS       Z8, Z12, Z6
-	VFNMADD231PS Z9, Z6, Z7
-	VPSLLD       $0x12, Z12, Z6
-	VPERMI2PS    Z11, Z10, Z12
-	VPADDD       Z6, Z12, Z12
-	VFMADD213PS  Z12, Z12, Z7
+half989:
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VBROADCASTSS element3d9dd553<>+0(SB), Z9
+	VMULPS       Z6, Z7, Z7
+	VREDUCEPS    $0x01, Z7, Z6
+	VMOVAPS      Z9, Z9
+	VBROADCASTSS element3e691bc5<>+0(SB), Z10
+	VFMADD213PS  Z10, Z6, Z9
+	VBROADCASTSS element3f31f32c<>+0(SB), Z10
+	VFMADD213PS  Z10, Z6, Z9
+	VFMADD213PS  Z8, Z6, Z9
+	VSCALEFPS    Z7, Z9, Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMOVAPS.Z    Z7, K2, Z7
 	VADDPS       Z6, Z7, Z8
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip992
+	JZ           skip996
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13623,20 +13565,20 @@ half985:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half993
+	JNE          half997
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both994
+	JMP          both998
 
-half993:
+half997:
 	CMPB native+8(FP), $0x00
-	JEQ  ours995
+	JEQ  ours999
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both996
+	JMP  both1000
 
-ours995:
+ours999:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13649,14 +13591,14 @@ ours995:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both996:
+both1000:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both994:
-skip992:
-both986:
+both998:
+skip996:
+both990:
 	DECQ          R8
-	JNZ           more997
+	JNZ           more1001
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13693,13 +13635,13 @@ both986:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more997:
-row980:
+more1001:
+row984:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows902
+	JNZ           rows906
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -13734,6 +13676,7 @@ row980:
 	VMOVUPD       Z1, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
+	LDMXCSR       16(SP)
 	SFENCE
 	VZEROUPPER
 	RET
@@ -13760,9 +13703,9 @@ TEXT ·mapAVX2(SB), $16-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip999
+	JEQ          skip1003
 	CMPQ         R11, $0x00
-	JLE          last1000
+	JLE          last1004
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -13770,65 +13713,65 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1002
-
-cols1001:
-	CMPB       40(AX), $0x00
-	JNE        half1003
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y6
-	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1004
-
-half1003:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-
-both1004:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1001
-
-cols1002:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1006
+	JGT          cols1006
 
 cols1005:
 	CMPB       40(AX), $0x00
 	JNE        half1007
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
+	VMOVUPS    32(R12)(CX*4), Y7
 	JMP        both1008
 
 half1007:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(R12)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
 both1008:
 	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
 	CMPQ   R14, DX
 	JLE    cols1005
 
 cols1006:
-	CMPQ       CX, DX
-	JGE        row1009
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JGT  cols1010
+
+cols1009:
 	CMPB       40(AX), $0x00
-	JNE        half1010
+	JNE        half1011
+	PREFETCHT0 3072(R12)(CX*4)
+	VMOVUPS    (R12)(CX*4), Y6
+	JMP        both1012
+
+half1011:
+	PREFETCHT0 3072(R12)(CX*2)
+	VPMOVZXWD  (R12)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+
+both1012:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1009
+
+cols1010:
+	CMPQ       CX, DX
+	JGE        row1013
+	CMPB       40(AX), $0x00
+	JNE        half1014
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1011
+	JMP        both1015
 
-half1010:
+half1014:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13836,18 +13779,18 @@ half1010:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1012:
+copy1016:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1012
+	JNZ       copy1016
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1011:
+both1015:
 	VADDPS Y6, Y4, Y4
 
-row1009:
+row1013:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13858,9 +13801,9 @@ row1009:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1000:
+last1004:
 	CMPQ         R11, $0x00
-	JLE          last1013
+	JLE          last1017
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -13869,24 +13812,24 @@ last1000:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1015
+	JGT          cols1019
 
-cols1014:
+cols1018:
 	CMPB       40(AX), $0x00
-	JNE        half1016
+	JNE        half1020
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1017
+	JMP        both1021
 
-half1016:
+half1020:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1017:
+both1021:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -13894,43 +13837,43 @@ both1017:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1014
+	JLE         cols1018
 
-cols1015:
+cols1019:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1019
+	JGT  cols1023
 
-cols1018:
+cols1022:
 	CMPB       40(AX), $0x00
-	JNE        half1020
+	JNE        half1024
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1021
+	JMP        both1025
 
-half1020:
+half1024:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1021:
+both1025:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1018
+	JLE         cols1022
 
-cols1019:
+cols1023:
 	CMPQ       CX, DX
-	JGE        row1022
+	JGE        row1026
 	CMPB       40(AX), $0x00
-	JNE        half1023
+	JNE        half1027
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1024
+	JMP        both1028
 
-half1023:
+half1027:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -13938,20 +13881,20 @@ half1023:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1025:
+copy1029:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1025
+	JNZ       copy1029
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1024:
+both1028:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1022:
+row1026:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -13966,9 +13909,9 @@ row1022:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1013:
+last1017:
 	CMPQ         R11, $0x01
-	JLE          last1026
+	JLE          last1030
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -13978,65 +13921,65 @@ last1013:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1028
-
-cols1027:
-	CMPB       40(AX), $0x00
-	JNE        half1029
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Y6
-	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both1030
-
-half1029:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPMOVZXWD  (R11)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(R11)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-
-both1030:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R13
-	CMPQ   R13, DX
-	JLE    cols1027
-
-cols1028:
-	LEAQ 8(CX), R13
-	CMPQ R13, DX
-	JGT  cols1032
+	JGT          cols1032
 
 cols1031:
 	CMPB       40(AX), $0x00
 	JNE        half1033
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
+	VMOVUPS    32(R11)(CX*4), Y7
 	JMP        both1034
 
 half1033:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(R11)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
 both1034:
 	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R13
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R13
 	CMPQ   R13, DX
 	JLE    cols1031
 
 cols1032:
-	CMPQ       CX, DX
-	JGE        row1035
+	LEAQ 8(CX), R13
+	CMPQ R13, DX
+	JGT  cols1036
+
+cols1035:
 	CMPB       40(AX), $0x00
-	JNE        half1036
+	JNE        half1037
+	PREFETCHT0 3072(R11)(CX*4)
+	VMOVUPS    (R11)(CX*4), Y6
+	JMP        both1038
+
+half1037:
+	PREFETCHT0 3072(R11)(CX*2)
+	VPMOVZXWD  (R11)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+
+both1038:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R13
+	CMPQ   R13, DX
+	JLE    cols1035
+
+cols1036:
+	CMPQ       CX, DX
+	JGE        row1039
+	CMPB       40(AX), $0x00
+	JNE        half1040
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1037
+	JMP        both1041
 
-half1036:
+half1040:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14044,18 +13987,18 @@ half1036:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy1038:
+copy1042:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1038
+	JNZ       copy1042
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1037:
+both1041:
 	VADDPS Y6, Y4, Y4
 
-row1035:
+row1039:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14066,15 +14009,15 @@ row1035:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last1026:
-skip999:
+last1030:
+skip1003:
 	MOVQ 72(AX), R11
 
-rows1039:
+rows1043:
 	CMPB         197(AX), $0x00
-	JEQ          skip1040
+	JEQ          skip1044
 	CMPQ         R11, $0x02
-	JLE          last1041
+	JLE          last1045
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -14086,65 +14029,65 @@ rows1039:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1043
-
-cols1042:
-	CMPB       40(AX), $0x00
-	JNE        half1044
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y6
-	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1045
-
-half1044:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-
-both1045:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1042
-
-cols1043:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1047
+	JGT          cols1047
 
 cols1046:
 	CMPB       40(AX), $0x00
 	JNE        half1048
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
+	VMOVUPS    32(R12)(CX*4), Y7
 	JMP        both1049
 
 half1048:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(R12)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
 both1049:
 	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
 	CMPQ   R14, DX
 	JLE    cols1046
 
 cols1047:
-	CMPQ       CX, DX
-	JGE        row1050
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JGT  cols1051
+
+cols1050:
 	CMPB       40(AX), $0x00
-	JNE        half1051
+	JNE        half1052
+	PREFETCHT0 3072(R12)(CX*4)
+	VMOVUPS    (R12)(CX*4), Y6
+	JMP        both1053
+
+half1052:
+	PREFETCHT0 3072(R12)(CX*2)
+	VPMOVZXWD  (R12)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+
+both1053:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1050
+
+cols1051:
+	CMPQ       CX, DX
+	JGE        row1054
+	CMPB       40(AX), $0x00
+	JNE        half1055
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1052
+	JMP        both1056
 
-half1051:
+half1055:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14152,18 +14095,18 @@ half1051:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1053:
+copy1057:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1053
+	JNZ       copy1057
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1052:
+both1056:
 	VADDPS Y6, Y4, Y4
 
-row1050:
+row1054:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14174,9 +14117,9 @@ row1050:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1041:
+last1045:
 	CMPQ         R11, $0x01
-	JLE          last1054
+	JLE          last1058
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -14187,24 +14130,24 @@ last1041:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1056
+	JGT          cols1060
 
-cols1055:
+cols1059:
 	CMPB       40(AX), $0x00
-	JNE        half1057
+	JNE        half1061
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1058
+	JMP        both1062
 
-half1057:
+half1061:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1058:
+both1062:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14212,43 +14155,43 @@ both1058:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1055
+	JLE         cols1059
 
-cols1056:
+cols1060:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1060
+	JGT  cols1064
 
-cols1059:
+cols1063:
 	CMPB       40(AX), $0x00
-	JNE        half1061
+	JNE        half1065
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1062
+	JMP        both1066
 
-half1061:
+half1065:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1062:
+both1066:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1059
+	JLE         cols1063
 
-cols1060:
+cols1064:
 	CMPQ       CX, DX
-	JGE        row1063
+	JGE        row1067
 	CMPB       40(AX), $0x00
-	JNE        half1064
+	JNE        half1068
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1065
+	JMP        both1069
 
-half1064:
+half1068:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -14256,20 +14199,20 @@ half1064:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1066:
+copy1070:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1066
+	JNZ       copy1070
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1065:
+both1069:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1063:
+row1067:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14284,17 +14227,17 @@ row1063:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1054:
-skip1040:
+last1058:
+skip1044:
 	CMPB  160(AX), $0x00
-	JEQ   skip1067
+	JEQ   skip1071
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1068
+	JZ    id1072
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1068:
+id1072:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -14319,60 +14262,60 @@ id1068:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1067:
+skip1071:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1070
+	JGT  cols1074
 
-cols1069:
+cols1073:
 	CMPB       40(AX), $0x00
-	JNE        half1071
+	JNE        half1075
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both1072
+	JMP        both1076
 
-half1071:
+half1075:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both1072:
+both1076:
 	CMPB         196(AX), $0x00
-	JEQ          skip1073
+	JEQ          skip1077
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1074
+	JZ           skip1078
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1075
+	JNE          half1079
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1076
+	JMP          both1080
 
-half1075:
+half1079:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1076:
+both1080:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1074:
-skip1073:
+skip1078:
+skip1077:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1077
+	JZ           skip1081
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -14380,58 +14323,58 @@ skip1073:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1077:
+skip1081:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1078
+	JZ      skip1082
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1078:
+skip1082:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1080
+	JZ          skip1084
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1081
+	JZ          skip1085
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1079
+	JMP         normal1083
 
-skip1081:
+skip1085:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1080:
+skip1084:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1082
+	JZ      skip1086
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1082:
-normal1079:
+skip1086:
+normal1083:
 	CMPB         198(AX), $0x00
-	JEQ          none1083
+	JEQ          none1087
 	CMPB         198(AX), $0x01
-	JNE          act1084
+	JNE          act1088
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1084:
+act1088:
 	CMPB         198(AX), $0x03
-	JNE          act1085
+	JNE          act1089
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -14441,11 +14384,11 @@ act1084:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1085:
+act1089:
 	CMPB         198(AX), $0x02
-	JNE          act1086
+	JNE          act1090
 	CMPB         16(AX), $0x00
-	JNE          half1087
+	JNE          half1091
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14494,9 +14437,9 @@ act1085:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1088
+	JMP          both1092
 
-half1087:
+half1091:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14537,11 +14480,11 @@ half1087:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1088:
-act1086:
-none1083:
+both1092:
+act1090:
+none1087:
 	CMPB         160(AX), $0x00
-	JEQ          skip1089
+	JEQ          skip1093
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -14565,14 +14508,14 @@ none1083:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1089:
+skip1093:
 	CMPB    16(AX), $0x00
-	JNE     half1090
+	JNE     half1094
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1091
+	JMP     both1095
 
-half1090:
+half1094:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -14602,115 +14545,115 @@ half1090:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1091:
+both1095:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1069
+	JLE  cols1073
 
-cols1070:
+cols1074:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1093
+	JGT  cols1097
 
-cols1092:
+cols1096:
 	CMPB       40(AX), $0x00
-	JNE        half1094
+	JNE        half1098
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1095
+	JMP        both1099
 
-half1094:
+half1098:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1095:
+both1099:
 	CMPB         196(AX), $0x00
-	JEQ          skip1096
+	JEQ          skip1100
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1097
+	JZ           skip1101
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1098
+	JNE          half1102
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1099
+	JMP          both1103
 
-half1098:
+half1102:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1099:
+both1103:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1097:
-skip1096:
+skip1101:
+skip1100:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1100
+	JZ           skip1104
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1100:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1101
-	VMOVUPS (R12)(CX*4), Y5
-	VSUBPS  Y5, Y4, Y4
-
-skip1101:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1103
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1104
-	VMOVUPS     (R13)(CX*4), Y5
-	VMOVUPS     (R12)(CX*4), Y6
-	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1102
-
 skip1104:
-	VMOVUPS (R12)(CX*4), Y5
-	VMULPS  Y5, Y4, Y4
-
-skip1103:
-	MOVQ    120(AX), R12
+	MOVQ    104(AX), R12
 	TESTQ   R12, R12
 	JZ      skip1105
 	VMOVUPS (R12)(CX*4), Y5
-	VADDPS  Y5, Y4, Y4
+	VSUBPS  Y5, Y4, Y4
 
 skip1105:
-normal1102:
+	MOVQ        112(AX), R12
+	TESTQ       R12, R12
+	JZ          skip1107
+	MOVQ        120(AX), R13
+	TESTQ       R13, R13
+	JZ          skip1108
+	VMOVUPS     (R13)(CX*4), Y5
+	VMOVUPS     (R12)(CX*4), Y6
+	VFMADD213PS Y5, Y6, Y4
+	JMP         normal1106
+
+skip1108:
+	VMOVUPS (R12)(CX*4), Y5
+	VMULPS  Y5, Y4, Y4
+
+skip1107:
+	MOVQ    120(AX), R12
+	TESTQ   R12, R12
+	JZ      skip1109
+	VMOVUPS (R12)(CX*4), Y5
+	VADDPS  Y5, Y4, Y4
+
+skip1109:
+normal1106:
 	CMPB         198(AX), $0x00
-	JEQ          none1106
+	JEQ          none1110
 	CMPB         198(AX), $0x01
-	JNE          act1107
+	JNE          act1111
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1107:
+act1111:
 	CMPB         198(AX), $0x03
-	JNE          act1108
+	JNE          act1112
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1108:
+act1112:
 	CMPB         198(AX), $0x02
-	JNE          act1109
+	JNE          act1113
 	CMPB         16(AX), $0x00
-	JNE          half1110
+	JNE          half1114
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14741,9 +14684,9 @@ act1108:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1111
+	JMP          both1115
 
-half1110:
+half1114:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14769,11 +14712,11 @@ half1110:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1111:
-act1109:
-none1106:
+both1115:
+act1113:
+none1110:
 	CMPB         160(AX), $0x00
-	JEQ          skip1112
+	JEQ          skip1116
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14793,13 +14736,13 @@ none1106:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1112:
+skip1116:
 	CMPB    16(AX), $0x00
-	JNE     half1113
+	JNE     half1117
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1114
+	JMP     both1118
 
-half1113:
+half1117:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14815,22 +14758,22 @@ half1113:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1114:
+both1118:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1092
+	JLE  cols1096
 
-cols1093:
+cols1097:
 	CMPQ       CX, DX
-	JGE        row1115
+	JGE        row1119
 	CMPB       40(AX), $0x00
-	JNE        half1116
+	JNE        half1120
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1117
+	JMP        both1121
 
-half1116:
+half1120:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -14838,30 +14781,30 @@ half1116:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1118:
+copy1122:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1118
+	JNZ       copy1122
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1117:
+both1121:
 	CMPB         196(AX), $0x00
-	JEQ          skip1119
+	JEQ          skip1123
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1120
+	JZ           skip1124
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1121
+	JNE          half1125
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1122
+	JMP          both1126
 
-half1121:
+half1125:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14869,80 +14812,80 @@ half1121:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1123:
+copy1127:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1123
+	JNZ       copy1127
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1122:
+both1126:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1120:
-skip1119:
+skip1124:
+skip1123:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1124
+	JZ           skip1128
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1124:
-	MOVQ       104(AX), R12
-	TESTQ      R12, R12
-	JZ         skip1125
-	VMASKMOVPS (R12)(CX*4), Y0, Y5
-	VSUBPS     Y5, Y4, Y4
-
-skip1125:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1127
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1128
-	VMASKMOVPS  (R13)(CX*4), Y0, Y5
-	VMASKMOVPS  (R12)(CX*4), Y0, Y6
-	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1126
-
 skip1128:
-	VMASKMOVPS (R12)(CX*4), Y0, Y5
-	VMULPS     Y5, Y4, Y4
-
-skip1127:
-	MOVQ       120(AX), R12
+	MOVQ       104(AX), R12
 	TESTQ      R12, R12
 	JZ         skip1129
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
-	VADDPS     Y5, Y4, Y4
+	VSUBPS     Y5, Y4, Y4
 
 skip1129:
-normal1126:
+	MOVQ        112(AX), R12
+	TESTQ       R12, R12
+	JZ          skip1131
+	MOVQ        120(AX), R13
+	TESTQ       R13, R13
+	JZ          skip1132
+	VMASKMOVPS  (R13)(CX*4), Y0, Y5
+	VMASKMOVPS  (R12)(CX*4), Y0, Y6
+	VFMADD213PS Y5, Y6, Y4
+	JMP         normal1130
+
+skip1132:
+	VMASKMOVPS (R12)(CX*4), Y0, Y5
+	VMULPS     Y5, Y4, Y4
+
+skip1131:
+	MOVQ       120(AX), R12
+	TESTQ      R12, R12
+	JZ         skip1133
+	VMASKMOVPS (R12)(CX*4), Y0, Y5
+	VADDPS     Y5, Y4, Y4
+
+skip1133:
+normal1130:
 	CMPB         198(AX), $0x00
-	JEQ          none1130
+	JEQ          none1134
 	CMPB         198(AX), $0x01
-	JNE          act1131
+	JNE          act1135
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1131:
+act1135:
 	CMPB         198(AX), $0x03
-	JNE          act1132
+	JNE          act1136
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1132:
+act1136:
 	CMPB         198(AX), $0x02
-	JNE          act1133
+	JNE          act1137
 	CMPB         16(AX), $0x00
-	JNE          half1134
+	JNE          half1138
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14973,9 +14916,9 @@ act1132:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1135
+	JMP          both1139
 
-half1134:
+half1138:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15001,11 +14944,11 @@ half1134:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1135:
-act1133:
-none1130:
+both1139:
+act1137:
+none1134:
 	CMPB         160(AX), $0x00
-	JEQ          skip1136
+	JEQ          skip1140
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15025,13 +14968,13 @@ none1130:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1136:
+skip1140:
 	CMPB       16(AX), $0x00
-	JNE        half1137
+	JNE        half1141
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1138
+	JMP        both1142
 
-half1137:
+half1141:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15050,20 +14993,20 @@ half1137:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy1139:
+copy1143:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy1139
+	JNZ  copy1143
 
-both1138:
-row1115:
+both1142:
+row1119:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows1039
+	JNZ  rows1043
 	VZEROUPPER
 	RET
 
@@ -15099,16 +15042,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1140:
+rows1144:
 	CMPB  128(AX), $0x00
-	JEQ   skip1141
+	JEQ   skip1145
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1142
+	JZ    id1146
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1142:
+id1146:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -15133,56 +15076,56 @@ id1142:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1141:
+skip1145:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1144
+	JGT  cols1148
 
-cols1143:
+cols1147:
 	CMPB       40(AX), $0x00
-	JNE        half1145
+	JNE        half1149
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1146
+	JMP        both1150
 
-half1145:
+half1149:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1146:
+both1150:
 	CMPB       152(AX), $0x00
-	JEQ        skip1147
+	JEQ        skip1151
 	CMPB       64(AX), $0x00
-	JNE        half1148
+	JNE        half1152
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1149
+	JMP        both1153
 
-half1148:
+half1152:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1149:
+both1153:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1150
+	JNE          act1154
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1150:
+act1154:
 	CMPB         152(AX), $0x03
-	JNE          act1151
+	JNE          act1155
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -15191,16 +15134,16 @@ act1150:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1151:
+act1155:
 	CMPB         152(AX), $0x02
-	JNE          act1152
+	JNE          act1156
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1153
+	JEQ          skip1157
 	VBROADCASTSS 124(AX), Y8
 
-skip1153:
+skip1157:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -15208,18 +15151,18 @@ skip1153:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1152:
-skip1147:
+act1156:
+skip1151:
 	CMPB         128(AX), $0x00
-	JEQ          skip1154
+	JEQ          skip1158
 	CMPB         152(AX), $0x01
-	JNE          draws1155
+	JNE          draws1159
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1156
+	JMP          drawn1160
 
-draws1155:
+draws1159:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -15243,15 +15186,15 @@ draws1155:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1156:
-skip1154:
+drawn1160:
+skip1158:
 	CMPB    16(AX), $0x00
-	JNE     half1157
+	JNE     half1161
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1158
+	JMP     both1162
 
-half1157:
+half1161:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15281,92 +15224,92 @@ half1157:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1158:
+both1162:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1159
+	JZ      skip1163
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1159:
+skip1163:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1143
+	JLE  cols1147
 
-cols1144:
+cols1148:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1161
+	JGT  cols1165
 
-cols1160:
+cols1164:
 	CMPB       40(AX), $0x00
-	JNE        half1162
+	JNE        half1166
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1163
+	JMP        both1167
 
-half1162:
+half1166:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1163:
+both1167:
 	CMPB       152(AX), $0x00
-	JEQ        skip1164
+	JEQ        skip1168
 	CMPB       64(AX), $0x00
-	JNE        half1165
+	JNE        half1169
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1166
+	JMP        both1170
 
-half1165:
+half1169:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1166:
+both1170:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1167
+	JNE          act1171
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1167:
+act1171:
 	CMPB         152(AX), $0x03
-	JNE          act1168
+	JNE          act1172
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1168:
+act1172:
 	CMPB         152(AX), $0x02
-	JNE          act1169
+	JNE          act1173
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1170
+	JEQ          skip1174
 	VBROADCASTSS 124(AX), Y6
 
-skip1170:
+skip1174:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1169:
-skip1164:
+act1173:
+skip1168:
 	CMPB         128(AX), $0x00
-	JEQ          skip1171
+	JEQ          skip1175
 	CMPB         152(AX), $0x01
-	JNE          draws1172
+	JNE          draws1176
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1173
+	JMP          drawn1177
 
-draws1172:
+draws1176:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15386,14 +15329,14 @@ draws1172:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1173:
-skip1171:
+drawn1177:
+skip1175:
 	CMPB    16(AX), $0x00
-	JNE     half1174
+	JNE     half1178
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1175
+	JMP     both1179
 
-half1174:
+half1178:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15409,29 +15352,29 @@ half1174:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1175:
+both1179:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1176
+	JZ      skip1180
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1176:
+skip1180:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1160
+	JLE  cols1164
 
-cols1161:
+cols1165:
 	CMPQ       CX, DX
-	JGE        row1177
+	JGE        row1181
 	CMPB       40(AX), $0x00
-	JNE        half1178
+	JNE        half1182
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1179
+	JMP        both1183
 
-half1178:
+half1182:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -15439,24 +15382,24 @@ half1178:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1180:
+copy1184:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1180
+	JNZ       copy1184
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1179:
+both1183:
 	CMPB       152(AX), $0x00
-	JEQ        skip1181
+	JEQ        skip1185
 	CMPB       64(AX), $0x00
-	JNE        half1182
+	JNE        half1186
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1183
+	JMP        both1187
 
-half1182:
+half1186:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -15464,54 +15407,54 @@ half1182:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1184:
+copy1188:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1184
+	JNZ       copy1188
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1183:
+both1187:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1185
+	JNE          act1189
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1185:
+act1189:
 	CMPB         152(AX), $0x03
-	JNE          act1186
+	JNE          act1190
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1186:
+act1190:
 	CMPB         152(AX), $0x02
-	JNE          act1187
+	JNE          act1191
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1188
+	JEQ          skip1192
 	VBROADCASTSS 124(AX), Y6
 
-skip1188:
+skip1192:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1187:
-skip1181:
+act1191:
+skip1185:
 	CMPB         128(AX), $0x00
-	JEQ          skip1189
+	JEQ          skip1193
 	CMPB         152(AX), $0x01
-	JNE          draws1190
+	JNE          draws1194
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1191
+	JMP          drawn1195
 
-draws1190:
+draws1194:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15531,14 +15474,14 @@ draws1190:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1191:
-skip1189:
+drawn1195:
+skip1193:
 	CMPB       16(AX), $0x00
-	JNE        half1192
+	JNE        half1196
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1193
+	JMP        both1197
 
-half1192:
+half1196:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15557,26 +15500,26 @@ half1192:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1194:
+copy1198:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1194
+	JNZ  copy1198
 
-both1193:
+both1197:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1195
+	JZ      skip1199
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1195:
-row1177:
+skip1199:
+row1181:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1140
+	JNZ  rows1144
 	VZEROUPPER
 	RET
 
@@ -15599,43 +15542,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1196:
+rows1200:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1198
+	JGT  cols1202
 
-cols1197:
+cols1201:
 	CMPB       40(AX), $0x00
-	JNE        half1199
+	JNE        half1203
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1200
+	JMP        both1204
 
-half1199:
+half1203:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1200:
+both1204:
 	CMPB       64(AX), $0x00
-	JNE        half1201
+	JNE        half1205
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1202
+	JMP        both1206
 
-half1201:
+half1205:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1202:
+both1206:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -15651,12 +15594,12 @@ both1202:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1203
+	JNE          half1207
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1204
+	JMP          both1208
 
-half1203:
+half1207:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -15686,42 +15629,42 @@ half1203:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1204:
+both1208:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1197
+	JLE  cols1201
 
-cols1198:
+cols1202:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1206
+	JGT  cols1210
 
-cols1205:
+cols1209:
 	CMPB       40(AX), $0x00
-	JNE        half1207
+	JNE        half1211
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1208
+	JMP        both1212
 
-half1207:
+half1211:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1208:
+both1212:
 	CMPB       64(AX), $0x00
-	JNE        half1209
+	JNE        half1213
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1210
+	JMP        both1214
 
-half1209:
+half1213:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1210:
+both1214:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -15730,11 +15673,11 @@ both1210:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1211
+	JNE          half1215
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1212
+	JMP          both1216
 
-half1211:
+half1215:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15750,22 +15693,22 @@ half1211:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1212:
+both1216:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1205
+	JLE  cols1209
 
-cols1206:
+cols1210:
 	CMPQ       CX, DX
-	JGE        row1213
+	JGE        row1217
 	CMPB       40(AX), $0x00
-	JNE        half1214
+	JNE        half1218
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1215
+	JMP        both1219
 
-half1214:
+half1218:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -15773,22 +15716,22 @@ half1214:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1216:
+copy1220:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1216
+	JNZ       copy1220
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1215:
+both1219:
 	CMPB       64(AX), $0x00
-	JNE        half1217
+	JNE        half1221
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1218
+	JMP        both1222
 
-half1217:
+half1221:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -15796,15 +15739,15 @@ half1217:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1219:
+copy1223:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1219
+	JNZ       copy1223
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1218:
+both1222:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -15813,11 +15756,11 @@ both1218:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1220
+	JNE          half1224
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1221
+	JMP          both1225
 
-half1220:
+half1224:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15836,19 +15779,19 @@ half1220:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1222:
+copy1226:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1222
+	JNZ  copy1226
 
-both1221:
-row1213:
+both1225:
+row1217:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1196
+	JNZ  rows1200
 	VZEROUPPER
 	RET
 
@@ -15872,9 +15815,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1224:
+group1228:
 	CMPQ         R9, $0x01
-	JLT          group1225
+	JLT          group1229
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -15888,39 +15831,39 @@ group1224:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1227
+	JGT          cols1231
 
-cols1226:
+cols1230:
 	CMPB       40(AX), $0x00
-	JNE        half1228
+	JNE        half1232
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1229
+	JMP        both1233
 
-half1228:
+half1232:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1229:
+both1233:
 	CMPB       64(AX), $0x00
-	JNE        half1230
+	JNE        half1234
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1231
+	JMP        both1235
 
-half1230:
+half1234:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1231:
+both1235:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15949,38 +15892,38 @@ both1231:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1226
+	JLE         cols1230
 
-cols1227:
+cols1231:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1233
+	JGT  cols1237
 
-cols1232:
+cols1236:
 	CMPB       40(AX), $0x00
-	JNE        half1234
+	JNE        half1238
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1235
+	JMP        both1239
 
-half1234:
+half1238:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1235:
+both1239:
 	CMPB       64(AX), $0x00
-	JNE        half1236
+	JNE        half1240
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1237
+	JMP        both1241
 
-half1236:
+half1240:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1237:
+both1241:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15998,18 +15941,18 @@ both1237:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1232
+	JLE         cols1236
 
-cols1233:
+cols1237:
 	CMPQ       CX, DX
-	JGE        row1238
+	JGE        row1242
 	CMPB       40(AX), $0x00
-	JNE        half1239
+	JNE        half1243
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1240
+	JMP        both1244
 
-half1239:
+half1243:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -16017,22 +15960,22 @@ half1239:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1241:
+copy1245:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1241
+	JNZ       copy1245
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1240:
+both1244:
 	CMPB       64(AX), $0x00
-	JNE        half1242
+	JNE        half1246
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1243
+	JMP        both1247
 
-half1242:
+half1246:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -16040,15 +15983,15 @@ half1242:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1244:
+copy1248:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1244
+	JNZ       copy1248
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1243:
+both1247:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16064,7 +16007,7 @@ both1243:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1238:
+row1242:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -16090,36 +16033,36 @@ row1238:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1246
+	JGT          cols1250
 
-cols1245:
+cols1249:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1247
+	JNE     half1251
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both1248
+	JMP     both1252
 
-half1247:
+half1251:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1248:
+both1252:
 	CMPB    64(AX), $0x00
-	JNE     half1249
+	JNE     half1253
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both1250
+	JMP     both1254
 
-half1249:
+half1253:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1250:
+both1254:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -16129,12 +16072,12 @@ both1250:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1251
+	JNE         half1255
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both1252
+	JMP         both1256
 
-half1251:
+half1255:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -16164,49 +16107,49 @@ half1251:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both1252:
+both1256:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1245
+	JLE  cols1249
 
-cols1246:
+cols1250:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1254
+	JGT  cols1258
 
-cols1253:
+cols1257:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1255
+	JNE     half1259
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both1256
+	JMP     both1260
 
-half1255:
+half1259:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1256:
+both1260:
 	CMPB    64(AX), $0x00
-	JNE     half1257
+	JNE     half1261
 	VMOVUPS (DI)(CX*4), Y6
-	JMP     both1258
+	JMP     both1262
 
-half1257:
+half1261:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1258:
+both1262:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1259
+	JNE         half1263
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both1260
+	JMP         both1264
 
-half1259:
+half1263:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -16222,68 +16165,68 @@ half1259:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both1260:
+both1264:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1253
+	JLE  cols1257
 
-cols1254:
+cols1258:
 	CMPQ       CX, DX
-	JGE        row1261
+	JGE        row1265
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1262
+	JNE        half1266
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1263
+	JMP        both1267
 
-half1262:
+half1266:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1264:
+copy1268:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1264
+	JNZ       copy1268
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1263:
+both1267:
 	CMPB       64(AX), $0x00
-	JNE        half1265
+	JNE        half1269
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both1266
+	JMP        both1270
 
-half1265:
+half1269:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1267:
+copy1271:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1267
+	JNZ       copy1271
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1266:
+both1270:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1268
+	JNE         half1272
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both1269
+	JMP         both1273
 
-half1268:
+half1272:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16302,21 +16245,21 @@ half1268:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1270:
+copy1274:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1270
+	JNZ  copy1274
 
-both1269:
-row1261:
+both1273:
+row1265:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1224
+	JMP  group1228
 
-group1225:
+group1229:
 	VZEROUPPER
 	RET
 
@@ -16334,23 +16277,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1272:
+far1276:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1272
+	JLT  far1276
 
-turn1273:
+turn1277:
 	CMPQ  BX, 48(AX)
-	JCC   skip1274
+	JCC   skip1278
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1275
+	JZ    have1279
 	MOVL  (CX)(BX*4), SI
 
-have1275:
+have1279:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16358,25 +16301,25 @@ have1275:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1276
+	JZ    even1280
 	LEAQ  (CX)(SI*4), CX
 
-even1276:
+even1280:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1277
+	JGE   next1281
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1278
+	JZ    unlisted1282
 	MOVL  (R8)(CX*4), SI
 
-unlisted1278:
+unlisted1282:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1277:
+next1281:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -16384,17 +16327,17 @@ next1277:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1280
+	JGT          cols1284
 
-cols1279:
+cols1283:
 	CMPB       16(AX), $0x00
-	JNE        half1281
+	JNE        half1285
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1282
+	JMP        both1286
 
-half1281:
+half1285:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -16402,46 +16345,46 @@ half1281:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1282:
+both1286:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1279
+	JLE  cols1283
 
-cols1280:
+cols1284:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1284
+	JGT  cols1288
 
-cols1283:
+cols1287:
 	CMPB       16(AX), $0x00
-	JNE        half1285
+	JNE        half1289
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1286
+	JMP        both1290
 
-half1285:
+half1289:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1286:
+both1290:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1283
+	JLE    cols1287
 
-cols1284:
+cols1288:
 	CMPQ       CX, DX
-	JGE        row1287
+	JGE        row1291
 	CMPB       16(AX), $0x00
-	JNE        half1288
+	JNE        half1292
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1289
+	JMP        both1293
 
-half1288:
+half1292:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16449,19 +16392,19 @@ half1288:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1290:
+copy1294:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1290
+	JNZ       copy1294
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1289:
+both1293:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1287:
+row1291:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -16472,17 +16415,17 @@ row1287:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1274:
+skip1278:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1291
+	JCC   skip1295
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1292
+	JZ    have1296
 	MOVL  (CX)(BX*4), SI
 
-have1292:
+have1296:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16490,10 +16433,10 @@ have1292:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1293
+	JZ    even1297
 	LEAQ  (R10)(CX*4), R10
 
-even1293:
+even1297:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -16501,26 +16444,26 @@ even1293:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1295
+	JGT          cols1299
 
-cols1294:
+cols1298:
 	CMPB    16(AX), $0x00
-	JNE     half1296
+	JNE     half1300
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1297
+	JMP     both1301
 
-half1296:
+half1300:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1297:
+both1301:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1298
+	JNE          half1302
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16565,9 +16508,9 @@ both1297:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1299
+	JMP          both1303
 
-half1298:
+half1302:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16604,31 +16547,31 @@ half1298:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1299:
+both1303:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1294
+	JLE  cols1298
 
-cols1295:
+cols1299:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1301
+	JGT  cols1305
 
-cols1300:
+cols1304:
 	CMPB    16(AX), $0x00
-	JNE     half1302
+	JNE     half1306
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1303
+	JMP     both1307
 
-half1302:
+half1306:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1303:
+both1307:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1304
+	JNE          half1308
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16656,9 +16599,9 @@ both1303:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1305
+	JMP          both1309
 
-half1304:
+half1308:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16681,39 +16624,39 @@ half1304:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1305:
+both1309:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1300
+	JLE  cols1304
 
-cols1301:
+cols1305:
 	CMPQ       CX, DX
-	JGE        row1306
+	JGE        row1310
 	CMPB       16(AX), $0x00
-	JNE        half1307
+	JNE        half1311
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1308
+	JMP        both1312
 
-half1307:
+half1311:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1309:
+copy1313:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1309
+	JNZ       copy1313
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1308:
+both1312:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1310
+	JNE          half1314
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16742,9 +16685,9 @@ both1308:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1311
+	JMP          both1315
 
-half1310:
+half1314:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16768,8 +16711,8 @@ half1310:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1311:
-row1306:
+both1315:
+row1310:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -16782,28 +16725,28 @@ row1306:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1313
+	JZ           skip1317
 	MOVL         (CX)(SI*4), R8
 
-skip1313:
+skip1317:
 	TESTQ  R8, R8
-	JS     unlabelled1312
+	JS     unlabelled1316
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1312:
-skip1291:
+unlabelled1316:
+skip1295:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1314
+	JCC   skip1318
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1315
+	JZ    have1319
 	MOVL  (CX)(BX*4), SI
 
-have1315:
+have1319:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16811,17 +16754,17 @@ have1315:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1316
+	JZ    even1320
 	LEAQ  (R10)(CX*4), R10
 
-even1316:
+even1320:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1317
+	JZ    skip1321
 	MOVL  (CX)(SI*4), R8
 
-skip1317:
+skip1321:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -16829,92 +16772,92 @@ skip1317:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1318
+	JS     unlabelled1322
 	CMPB   16(AX), $0x00
-	JNE    half1319
+	JNE    half1323
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1320
+	JMP    both1324
 
-half1319:
+half1323:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1320:
+both1324:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1318
+	JNE          unlabelled1322
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1322:
+next1326:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1324
+	JGT     last1328
 	CMPB    16(AX), $0x00
-	JNE     half1325
+	JNE     half1329
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1326
+	JMP     both1330
 
-half1325:
+half1329:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1326:
+both1330:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1321
+	JNZ       found1325
 	ADDQ      $0x08, CX
-	JMP       next1322
+	JMP       next1326
 
-last1324:
+last1328:
 	CMPQ       CX, DX
-	JGE        end1323
+	JGE        end1327
 	CMPB       16(AX), $0x00
-	JNE        half1327
+	JNE        half1331
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1328
+	JMP        both1332
 
-half1327:
+half1331:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1329:
+copy1333:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1329
+	JNZ       copy1333
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1328:
+both1332:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1321
+	JNZ       found1325
 	MOVQ      DX, CX
-	JMP       end1323
+	JMP       end1327
 
-found1321:
+found1325:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1323:
+end1327:
 	CMPQ CX, R8
-	JNE  unlabelled1318
+	JNE  unlabelled1322
 	INCQ 112(AX)
 
-unlabelled1318:
+unlabelled1322:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1330
+	JZ           skip1334
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -16923,18 +16866,18 @@ unlabelled1318:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1332
+	JGT          cols1336
 
-cols1331:
+cols1335:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1333
+	JNE     half1337
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1334
+	JMP     both1338
 
-half1333:
+half1337:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16964,25 +16907,25 @@ half1333:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1334:
+both1338:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1331
+	JLE  cols1335
 
-cols1332:
+cols1336:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1336
+	JGT  cols1340
 
-cols1335:
+cols1339:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1337
+	JNE     half1341
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1338
+	JMP     both1342
 
-half1337:
+half1341:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16998,22 +16941,22 @@ half1337:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1338:
+both1342:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1335
+	JLE  cols1339
 
-cols1336:
+cols1340:
 	CMPQ       CX, DX
-	JGE        row1339
+	JGE        row1343
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1340
+	JNE        half1344
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1341
+	JMP        both1345
 
-half1340:
+half1344:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17032,20 +16975,20 @@ half1340:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1342:
+copy1346:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1342
+	JNZ  copy1346
 
-both1341:
-row1339:
-skip1330:
-skip1314:
+both1345:
+row1343:
+skip1334:
+skip1318:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1273
+	JLT  turn1277
 	VZEROUPPER
 	RET
 
@@ -17067,37 +17010,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1343:
+rows1347:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1345
+	JGT  cols1349
 
-cols1344:
+cols1348:
 	CMPB       16(AX), $0x00
-	JNE        half1346
+	JNE        half1350
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1347
+	JMP        both1351
 
-half1346:
+half1350:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1347:
+both1351:
 	CMPB       40(AX), $0x00
-	JNE        half1348
+	JNE        half1352
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1349
+	JMP        both1353
 
-half1348:
+half1352:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1349:
+both1353:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17105,7 +17048,7 @@ both1349:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1350
+	JNE          half1354
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17136,7 +17079,7 @@ both1349:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1352
+	JZ           skip1356
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17145,11 +17088,11 @@ both1349:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1353
+	JNE          half1357
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1354
+	JMP          both1358
 
-half1353:
+half1357:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17165,11 +17108,11 @@ half1353:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1354:
-skip1352:
-	JMP both1351
+both1358:
+skip1356:
+	JMP both1355
 
-half1350:
+half1354:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17194,7 +17137,7 @@ half1350:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1355
+	JZ           skip1359
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17203,11 +17146,11 @@ half1350:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1356
+	JNE          half1360
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1357
+	JMP          both1361
 
-half1356:
+half1360:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17223,11 +17166,11 @@ half1356:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1357:
-skip1355:
-both1351:
+both1361:
+skip1359:
+both1355:
 	DECQ         R8
-	JNZ          more1358
+	JNZ          more1362
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17262,22 +17205,22 @@ both1351:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1358:
+more1362:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1344
+	JLE  cols1348
 
-cols1345:
+cols1349:
 	CMPQ       CX, DX
-	JGE        row1359
+	JGE        row1363
 	CMPB       16(AX), $0x00
-	JNE        half1360
+	JNE        half1364
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1361
+	JMP        both1365
 
-half1360:
+half1364:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17285,22 +17228,22 @@ half1360:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1362:
+copy1366:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1362
+	JNZ       copy1366
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1361:
+both1365:
 	CMPB       40(AX), $0x00
-	JNE        half1363
+	JNE        half1367
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1364
+	JMP        both1368
 
-half1363:
+half1367:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17308,15 +17251,15 @@ half1363:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1365:
+copy1369:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1365
+	JNZ       copy1369
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1364:
+both1368:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17324,7 +17267,7 @@ both1364:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1366
+	JNE          half1370
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17345,74 +17288,6 @@ both1364:
 	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
 	VFMADD213PS  Y8, Y6, Y5
 	VBROADCASTSS element3efffffe<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VPAND        Y0, Y5, Y5
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1368
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1369
-	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1370
-
-half1369:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (SP)
-	MOVQ         DX, R10
-	SUBQ         CX, R10
-	LEAQ         (DI)(CX*2), R11
-
-copy1371:
-	MOVW -2(SP)(R10*2), CX
-	MOVW CX, -2(R11)(R10*2)
-	DECQ R10
-	JNZ  copy1371
-
-both1370:
-skip1368:
-	JMP both1367
-
-half1366:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f317218<>+0(SB), Y8
-	VFNMADD231PS Y8, Y5, Y6
-	VBROADCASTSS element3d291291<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3f00035c<>+0(SB), Y8
 	VFMADD213PS  Y8, Y6, Y5
 	VMULPS       Y6, Y5, Y5
 	VFMADD213PS  Y6, Y6, Y5
@@ -17464,9 +17339,77 @@ copy1375:
 
 both1374:
 skip1372:
-both1367:
+	JMP both1371
+
+half1370:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f317218<>+0(SB), Y8
+	VFNMADD231PS Y8, Y5, Y6
+	VBROADCASTSS element3d291291<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3f00035c<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VPAND        Y0, Y5, Y5
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1376
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1377
+	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	JMP          both1378
+
+half1377:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (SP)
+	MOVQ         DX, R10
+	SUBQ         CX, R10
+	LEAQ         (DI)(CX*2), R11
+
+copy1379:
+	MOVW -2(SP)(R10*2), CX
+	MOVW CX, -2(R11)(R10*2)
+	DECQ R10
+	JNZ  copy1379
+
+both1378:
+skip1376:
+both1371:
 	DECQ         R8
-	JNZ          more1376
+	JNZ          more1380
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17501,13 +17444,13 @@ both1367:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1376:
-row1359:
+more1380:
+row1363:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1343
+	JNZ          rows1347
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17561,24 +17504,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1377:
+rows1381:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1379
+	JGT  cols1383
 
-cols1378:
+cols1382:
 	CMPB       16(AX), $0x00
-	JNE        half1380
+	JNE        half1384
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1381
+	JMP        both1385
 
-half1380:
+half1384:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17593,18 +17536,18 @@ half1380:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1381:
+both1385:
 	CMPB       40(AX), $0x00
-	JNE        half1382
+	JNE        half1386
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1383
+	JMP        both1387
 
-half1382:
+half1386:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -17619,7 +17562,7 @@ half1382:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1383:
+both1387:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -17627,22 +17570,22 @@ both1383:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1378
+	JLE         cols1382
 
-cols1379:
+cols1383:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1385
+	JGT  cols1389
 
-cols1384:
+cols1388:
 	CMPB       16(AX), $0x00
-	JNE        half1386
+	JNE        half1390
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1387
+	JMP        both1391
 
-half1386:
+half1390:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17651,15 +17594,15 @@ half1386:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1387:
+both1391:
 	CMPB       40(AX), $0x00
-	JNE        half1388
+	JNE        half1392
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1389
+	JMP        both1393
 
-half1388:
+half1392:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -17668,88 +17611,88 @@ half1388:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1389:
+both1393:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1384
+	JLE         cols1388
 
-cols1385:
+cols1389:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1391
+	JGT  cols1395
 
-cols1390:
+cols1394:
 	CMPB       16(AX), $0x00
-	JNE        half1392
+	JNE        half1396
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1393
+	JMP        both1397
 
-half1392:
+half1396:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1393:
+both1397:
 	CMPB       40(AX), $0x00
-	JNE        half1394
+	JNE        half1398
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1395
+	JMP        both1399
 
-half1394:
+half1398:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1395:
+both1399:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1390
+	JLE         cols1394
 
-cols1391:
+cols1395:
 	CMPQ        CX, DX
-	JGE         row1396
+	JGE         row1400
 	CMPB        16(AX), $0x00
-	JNE         half1397
+	JNE         half1401
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1398
+	JMP         both1402
 
-half1397:
+half1401:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1398:
+both1402:
 	CMPB        40(AX), $0x00
-	JNE         half1399
+	JNE         half1403
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1400
+	JMP         both1404
 
-half1399:
+half1403:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1400:
+both1404:
 	VFMADD231PD Z4, Z5, Z0
 
-row1396:
+row1400:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1377
+	JNZ           rows1381
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -17787,45 +17730,9 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1401:
+rows1405:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
-	CMPQ DI, DX
-	JGT  cols1403
-
-cols1402:
-	CMPB       16(AX), $0x00
-	JNE        half1404
-	PREFETCHT0 3072(BX)(CX*4)
-	PREFETCHT0 3136(BX)(CX*4)
-	PREFETCHT0 3200(BX)(CX*4)
-	PREFETCHT0 3264(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z7
-	VMOVUPS    64(BX)(CX*4), Z8
-	VMOVUPS    128(BX)(CX*4), Z9
-	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1405
-
-half1404:
-	PREFETCHT0 3072(BX)(CX*2)
-	PREFETCHT0 3136(BX)(CX*2)
-	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
-	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
-	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
-	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
-
-both1405:
-	VFMADD231PS Z7, Z2, Z3
-	VFMADD231PS Z8, Z2, Z4
-	VFMADD231PS Z9, Z2, Z5
-	VFMADD231PS Z10, Z2, Z6
-	ADDQ        $0x40, CX
-	LEAQ        64(CX), DI
-	CMPQ        DI, DX
-	JLE         cols1402
-
-cols1403:
-	LEAQ 32(CX), DI
 	CMPQ DI, DX
 	JGT  cols1407
 
@@ -17834,25 +17741,34 @@ cols1406:
 	JNE        half1408
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
+	PREFETCHT0 3200(BX)(CX*4)
+	PREFETCHT0 3264(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
+	VMOVUPS    128(BX)(CX*4), Z9
+	VMOVUPS    192(BX)(CX*4), Z10
 	JMP        both1409
 
 half1408:
 	PREFETCHT0 3072(BX)(CX*2)
+	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
+	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
+	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
 both1409:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), DI
+	VFMADD231PS Z9, Z2, Z5
+	VFMADD231PS Z10, Z2, Z6
+	ADDQ        $0x40, CX
+	LEAQ        64(CX), DI
 	CMPQ        DI, DX
 	JLE         cols1406
 
 cols1407:
-	LEAQ 16(CX), DI
+	LEAQ 32(CX), DI
 	CMPQ DI, DX
 	JGT  cols1411
 
@@ -17860,42 +17776,69 @@ cols1410:
 	CMPB       16(AX), $0x00
 	JNE        half1412
 	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
+	VMOVUPS    64(BX)(CX*4), Z8
 	JMP        both1413
 
 half1412:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
+	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
+	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
 both1413:
 	VFMADD231PS Z7, Z2, Z3
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), DI
+	VFMADD231PS Z8, Z2, Z4
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), DI
 	CMPQ        DI, DX
 	JLE         cols1410
 
 cols1411:
-	CMPQ       CX, DX
-	JGE        row1414
+	LEAQ 16(CX), DI
+	CMPQ DI, DX
+	JGT  cols1415
+
+cols1414:
 	CMPB       16(AX), $0x00
-	JNE        half1415
+	JNE        half1416
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z7
+	JMP        both1417
+
+half1416:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+
+both1417:
+	VFMADD231PS Z7, Z2, Z3
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1414
+
+cols1415:
+	CMPQ       CX, DX
+	JGE        row1418
+	CMPB       16(AX), $0x00
+	JNE        half1419
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1416
+	JMP        both1420
 
-half1415:
+half1419:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1416:
+both1420:
 	VFMADD231PS Z7, Z2, Z3
 
-row1414:
+row1418:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1401
+	JNZ           rows1405
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -17927,14 +17870,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1417
+	JEQ   wide1421
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1418
+	JZ    skip1422
 	CMPB  40(AX), $0x00
-	JEQ   wide1417
+	JEQ   wide1421
 
-skip1418:
+skip1422:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -17946,22 +17889,22 @@ skip1418:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1419:
+group1423:
 	CMPQ DI, $0x10
-	JLT  group1420
+	JLT  group1424
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1422
+	JGT  cols1426
 
-cols1421:
+cols1425:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1423
+	JZ           plain1427
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -17990,7 +17933,7 @@ cols1421:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1425:
+pair1429:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
@@ -18026,10 +17969,10 @@ pair1425:
 	ADDQ        $0x80, R10
 	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1425
-	JMP         summed1424
+	JNZ         pair1429
+	JMP         summed1428
 
-plain1423:
+plain1427:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18038,7 +17981,7 @@ plain1423:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1426:
+pair1430:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
@@ -18057,9 +18000,9 @@ pair1426:
 	VFMADD231PS Z8, Z8, Z5
 	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1426
+	JNZ         pair1430
 
-summed1424:
+summed1428:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -18095,19 +18038,19 @@ summed1424:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1421
+	JLE           cols1425
 
-cols1422:
+cols1426:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1428
+	JGT  cols1432
 
-cols1427:
+cols1431:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1429
+	JZ           plain1433
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18129,7 +18072,7 @@ cols1427:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1431:
+pair1435:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18155,10 +18098,10 @@ pair1431:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1431
-	JMP         summed1430
+	JNZ         pair1435
+	JMP         summed1434
 
-plain1429:
+plain1433:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18167,7 +18110,7 @@ plain1429:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1432:
+pair1436:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18181,9 +18124,9 @@ pair1432:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1432
+	JNZ         pair1436
 
-summed1430:
+summed1434:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18203,16 +18146,16 @@ summed1430:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1427
+	JLE           cols1431
 
-cols1428:
+cols1432:
 	CMPQ         CX, R8
-	JGE          row1433
+	JGE          row1437
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1434
+	JZ           plain1438
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18234,7 +18177,7 @@ cols1428:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1436:
+pair1440:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18260,10 +18203,10 @@ pair1436:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1436
-	JMP         summed1435
+	JNZ         pair1440
+	JMP         summed1439
 
-plain1434:
+plain1438:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18272,7 +18215,7 @@ plain1434:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1437:
+pair1441:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18286,9 +18229,9 @@ pair1437:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1437
+	JNZ         pair1441
 
-summed1435:
+summed1439:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18306,7 +18249,7 @@ summed1435:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1433:
+row1437:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18340,32 +18283,32 @@ row1433:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1419
+	JMP  group1423
 
-group1420:
-wide1417:
-group1438:
+group1424:
+wide1421:
+group1442:
 	CMPQ DI, $0x04
-	JLT  group1439
+	JLT  group1443
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1441
+	JGT  cols1445
 
-cols1440:
+cols1444:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1442
+	JZ         plain1446
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1444
+	JNE        half1448
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18379,9 +18322,9 @@ cols1440:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1445
+	JMP        both1449
 
-half1444:
+half1448:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18403,10 +18346,10 @@ half1444:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1445:
+both1449:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1446
+	JNE        half1450
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18420,9 +18363,9 @@ both1445:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1447
+	JMP        both1451
 
-half1446:
+half1450:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18444,7 +18387,7 @@ half1446:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1447:
+both1451:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18461,12 +18404,12 @@ both1447:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1443
+	JMP         summed1447
 
-plain1442:
+plain1446:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1448
+	JNE        half1452
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18480,9 +18423,9 @@ plain1442:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1449
+	JMP        both1453
 
-half1448:
+half1452:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18504,7 +18447,7 @@ half1448:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1449:
+both1453:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18514,7 +18457,7 @@ both1449:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1443:
+summed1447:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18522,24 +18465,24 @@ summed1443:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1440
+	JLE     cols1444
 
-cols1441:
+cols1445:
 	CMPQ        CX, DX
-	JGE         row1450
+	JGE         row1454
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1451
+	JZ          plain1455
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1453
+	JNE         half1457
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18553,9 +18496,9 @@ cols1441:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1454
+	JMP         both1458
 
-half1453:
+half1457:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18577,10 +18520,10 @@ half1453:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1454:
+both1458:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1455
+	JNE         half1459
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18594,9 +18537,9 @@ both1454:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1456
+	JMP         both1460
 
-half1455:
+half1459:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18618,7 +18561,7 @@ half1455:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1456:
+both1460:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18635,12 +18578,12 @@ both1456:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1452
+	JMP         summed1456
 
-plain1451:
+plain1455:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1457
+	JNE         half1461
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18654,9 +18597,9 @@ plain1451:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1458
+	JMP         both1462
 
-half1457:
+half1461:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18678,7 +18621,7 @@ half1457:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1458:
+both1462:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18688,13 +18631,13 @@ both1458:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1452:
+summed1456:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1450:
+row1454:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18704,81 +18647,81 @@ row1450:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1438
+	JMP  group1442
 
-group1439:
-group1459:
+group1443:
+group1463:
 	CMPQ DI, $0x01
-	JLT  group1460
+	JLT  group1464
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1462
+	JGT  cols1466
 
-cols1461:
+cols1465:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1463
+	JZ         plain1467
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1465
+	JNE        half1469
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1466
+	JMP        both1470
 
-half1465:
+half1469:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1466:
+both1470:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1467
+	JNE        half1471
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1468
+	JMP        both1472
 
-half1467:
+half1471:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1468:
+both1472:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1464
+	JMP         summed1468
 
-plain1463:
+plain1467:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1469
+	JNE        half1473
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1470
+	JMP        both1474
 
-half1469:
+half1473:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1470:
+both1474:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1464:
+summed1468:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18786,86 +18729,86 @@ summed1464:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1461
+	JLE     cols1465
 
-cols1462:
+cols1466:
 	CMPQ        CX, DX
-	JGE         row1471
+	JGE         row1475
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1472
+	JZ          plain1476
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1474
+	JNE         half1478
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1475
+	JMP         both1479
 
-half1474:
+half1478:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1475:
+both1479:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1476
+	JNE         half1480
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1477
+	JMP         both1481
 
-half1476:
+half1480:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1477:
+both1481:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1473
+	JMP         summed1477
 
-plain1472:
+plain1476:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1478
+	JNE         half1482
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1479
+	JMP         both1483
 
-half1478:
+half1482:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1479:
+both1483:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1473:
+summed1477:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1471:
+row1475:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1459
+	JMP  group1463
 
-group1460:
+group1464:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -18885,15 +18828,15 @@ TEXT ·argmaxAVX512(SB), $16352-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half1482
+	JNE       half1486
 	CMPQ      DX, $0x18
-	JMP       both1483
+	JMP       both1487
 
-half1482:
+half1486:
 	CMPQ DX, $0x28
 
-both1483:
-	JGT          longer1481
+both1487:
+	JGT          longer1485
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -18902,15 +18845,15 @@ both1483:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1484:
+far1488:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1484
+	JLT  far1488
 	MOVQ DI, 24(SP)
 
-sixteen1485:
+sixteen1489:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -18926,12 +18869,12 @@ sixteen1485:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half1490
+	JNE          half1494
 	ADDQ         R9, R9
-	JMP          both1491
+	JMP          both1495
 
-half1490:
-both1491:
+half1494:
+both1495:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -18944,7 +18887,7 @@ both1491:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1487
+	JLE           have1491
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -18969,12 +18912,12 @@ both1491:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half1492
+	JNE           half1496
 	ADDQ          R9, R9
-	JMP           both1493
+	JMP           both1497
 
-half1492:
-both1493:
+half1496:
+both1497:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -18985,16 +18928,16 @@ both1493:
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact1494
+	JGT   exact1498
 	MOVQ  R10, R9
 
-exact1494:
+exact1498:
 	CMPB 16(AX), $0x00
-	JNE  half1495
+	JNE  half1499
 
-piece1497:
+piece1501:
 	CMPQ            R9, $0x10
-	JLT             short1498
+	JLT             short1502
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -19042,11 +18985,11 @@ piece1497:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece1497
+	JMP             piece1501
 
-short1498:
+short1502:
 	TESTQ        R9, R9
-	JZ           pieces1499
+	JZ           pieces1503
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -19117,13 +19060,13 @@ short1498:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces1499:
-	JMP both1496
+pieces1503:
+	JMP both1500
 
-half1495:
-piece1500:
+half1499:
+piece1504:
 	CMPQ            R9, $0x10
-	JLT             short1501
+	JLT             short1505
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -19183,11 +19126,11 @@ piece1500:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece1500
+	JMP             piece1504
 
-short1501:
+short1505:
 	TESTQ        R9, R9
-	JZ           pieces1502
+	JZ           pieces1506
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -19270,11 +19213,11 @@ short1501:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces1502:
-both1496:
-	JMP read1489
+pieces1506:
+both1500:
+	JMP read1493
 
-have1487:
+have1491:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -19283,16 +19226,16 @@ have1487:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half1503
+	JNE  half1507
 	ADDQ R13, R13
-	JMP  both1504
+	JMP  both1508
 
-half1503:
-both1504:
+half1507:
+both1508:
 	CMPB 16(AX), $0x00
-	JNE  half1505
+	JNE  half1509
 
-piece1507:
+piece1511:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19327,11 +19270,11 @@ piece1507:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1507
-	JMP             both1506
+	JG              piece1511
+	JMP             both1510
 
-half1505:
-piece1508:
+half1509:
+piece1512:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19378,10 +19321,10 @@ piece1508:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1508
+	JG              piece1512
 
-both1506:
-read1489:
+both1510:
+read1493:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -19400,14 +19343,14 @@ read1489:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1509:
+four1513:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1509
+	JLT          four1513
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -19422,12 +19365,12 @@ four1509:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         16(AX), $0x00
-	JNE          half1510
+	JNE          half1514
 	MOVQ         DX, R8
 	XORQ         DI, DI
 	SHLQ         $0x06, R8
 
-four1512:
+four1516:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	PREFETCHT0   128(SI)
@@ -19446,15 +19389,15 @@ four1512:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1512
-	JMP          both1511
+	JLT          four1516
+	JMP          both1515
 
-half1510:
+half1514:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1513:
+four1517:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -19471,9 +19414,9 @@ four1513:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1513
+	JLT          four1517
 
-both1511:
+both1515:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -19485,15 +19428,15 @@ both1511:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen1485
-	JMP          done1480
+	JLT          sixteen1489
+	JMP          done1484
 
-longer1481:
+longer1485:
 	MOVQ (AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 24(AX), DI
 
-rows1514:
+rows1518:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -19501,18 +19444,18 @@ rows1514:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1516
+	JGT          cols1520
 
-cols1515:
+cols1519:
 	CMPB       16(AX), $0x00
-	JNE        half1517
+	JNE        half1521
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1518
+	JMP        both1522
 
-half1517:
+half1521:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -19520,55 +19463,55 @@ half1517:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1518:
+both1522:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1515
+	JLE  cols1519
 
-cols1516:
+cols1520:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1520
+	JGT  cols1524
 
-cols1519:
+cols1523:
 	CMPB       16(AX), $0x00
-	JNE        half1521
+	JNE        half1525
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1522
+	JMP        both1526
 
-half1521:
+half1525:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1522:
+both1526:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1519
+	JLE    cols1523
 
-cols1520:
+cols1524:
 	CMPQ       CX, DX
-	JGE        row1523
+	JGE        row1527
 	CMPB       16(AX), $0x00
-	JNE        half1524
+	JNE        half1528
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1525
+	JMP        both1529
 
-half1524:
+half1528:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1525:
+both1529:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1523:
+row1527:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -19581,53 +19524,53 @@ row1523:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1527:
+next1531:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1529
+	JGT     last1533
 	CMPB    16(AX), $0x00
-	JNE     half1530
+	JNE     half1534
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1531
+	JMP     both1535
 
-half1530:
+half1534:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1531:
+both1535:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1526
+	JNZ    found1530
 	ADDQ   $0x10, CX
-	JMP    next1527
+	JMP    next1531
 
-last1529:
+last1533:
 	CMPQ      CX, DX
-	JGE       end1528
+	JGE       end1532
 	CMPB      16(AX), $0x00
-	JNE       half1532
+	JNE       half1536
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1533
+	JMP       both1537
 
-half1532:
+half1536:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1533:
+both1537:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1526
+	JNZ    found1530
 	MOVQ   DX, CX
-	JMP    end1528
+	JMP    end1532
 
-found1526:
+found1530:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1528:
+end1532:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -19635,9 +19578,9 @@ end1528:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1514
+	JNZ     rows1518
 
-done1480:
+done1484:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19663,9 +19606,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1535
+	JGT       cols1539
 
-cols1534:
+cols1538:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -19695,11 +19638,11 @@ cols1534:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1534
+	JLE          cols1538
 
-cols1535:
+cols1539:
 	CMPQ         CX, DX
-	JGE          row1536
+	JGE          row1540
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -19727,7 +19670,7 @@ cols1535:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1536:
+row1540:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19751,77 +19694,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1538
+	JGT       cols1542
 
-cols1537:
+cols1541:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1539
+	JZ           skip1543
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1540
+	JNE          first1544
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1540:
+first1544:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1541
+	JEQ         plain1545
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1542
+	JMP         moved1546
 
-plain1541:
+plain1545:
 	VMOVAPS Z3, Z1
 
-moved1542:
-skip1539:
+moved1546:
+skip1543:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1537
+	JLE          cols1541
 
-cols1538:
+cols1542:
 	CMPQ         CX, DX
-	JGE          row1543
+	JGE          row1547
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1544
+	JZ           skip1548
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1545
+	JNE          first1549
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1545:
+first1549:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1546
+	JEQ         plain1550
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1547
+	JMP         moved1551
 
-plain1546:
+plain1550:
 	VMOVAPS Z3, Z1
 
-moved1547:
-skip1544:
+moved1551:
+skip1548:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1543:
+row1547:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19844,23 +19787,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1548:
+rows1552:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1550
+	JGT  cols1554
 
-cols1549:
+cols1553:
 	CMPB       16(AX), $0x00
-	JNE        half1551
+	JNE        half1555
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1552
+	JMP        both1556
 
-half1551:
+half1555:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19875,17 +19818,17 @@ half1551:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1552:
+both1556:
 	CMPB       40(AX), $0x00
-	JNE        half1553
+	JNE        half1557
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1554
+	JMP        both1558
 
-half1553:
+half1557:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -19900,7 +19843,7 @@ half1553:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1554:
+both1558:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -19908,22 +19851,22 @@ both1554:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1549
+	JLE         cols1553
 
-cols1550:
+cols1554:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1556
+	JGT  cols1560
 
-cols1555:
+cols1559:
 	CMPB       16(AX), $0x00
-	JNE        half1557
+	JNE        half1561
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1558
+	JMP        both1562
 
-half1557:
+half1561:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19932,15 +19875,15 @@ half1557:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1558:
+both1562:
 	CMPB       40(AX), $0x00
-	JNE        half1559
+	JNE        half1563
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1560
+	JMP        both1564
 
-half1559:
+half1563:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -19949,63 +19892,63 @@ half1559:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1560:
+both1564:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1555
+	JLE         cols1559
 
-cols1556:
+cols1560:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1562
+	JGT  cols1566
 
-cols1561:
+cols1565:
 	CMPB       16(AX), $0x00
-	JNE        half1563
+	JNE        half1567
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1564
+	JMP        both1568
 
-half1563:
+half1567:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1564:
+both1568:
 	CMPB       40(AX), $0x00
-	JNE        half1565
+	JNE        half1569
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1566
+	JMP        both1570
 
-half1565:
+half1569:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1566:
+both1570:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1561
+	JLE         cols1565
 
-cols1562:
+cols1566:
 	CMPQ       CX, DX
-	JGE        row1567
+	JGE        row1571
 	CMPB       16(AX), $0x00
-	JNE        half1568
+	JNE        half1572
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1569
+	JMP        both1573
 
-half1568:
+half1572:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20013,24 +19956,24 @@ half1568:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1570:
+copy1574:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1570
+	JNZ       copy1574
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1569:
+both1573:
 	CMPB       40(AX), $0x00
-	JNE        half1571
+	JNE        half1575
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1572
+	JMP        both1576
 
-half1571:
+half1575:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20038,23 +19981,23 @@ half1571:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1573:
+copy1577:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1573
+	JNZ       copy1577
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1572:
+both1576:
 	VFMADD231PD Y5, Y6, Y1
 
-row1567:
+row1571:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1548
+	JNZ          rows1552
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -20085,37 +20028,9 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1574:
+rows1578:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
-	CMPQ DI, DX
-	JGT  cols1576
-
-cols1575:
-	CMPB       16(AX), $0x00
-	JNE        half1577
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y6
-	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1578
-
-half1577:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(BX)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-
-both1578:
-	VFMADD231PS Y6, Y1, Y2
-	VFMADD231PS Y7, Y1, Y3
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), DI
-	CMPQ        DI, DX
-	JLE         cols1575
-
-cols1576:
-	LEAQ 8(CX), DI
 	CMPQ DI, DX
 	JGT  cols1580
 
@@ -20124,30 +20039,58 @@ cols1579:
 	JNE        half1581
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
+	VMOVUPS    32(BX)(CX*4), Y7
 	JMP        both1582
 
 half1581:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(BX)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
 both1582:
 	VFMADD231PS Y6, Y1, Y2
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), DI
+	VFMADD231PS Y7, Y1, Y3
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), DI
 	CMPQ        DI, DX
 	JLE         cols1579
 
 cols1580:
-	CMPQ       CX, DX
-	JGE        row1583
+	LEAQ 8(CX), DI
+	CMPQ DI, DX
+	JGT  cols1584
+
+cols1583:
 	CMPB       16(AX), $0x00
-	JNE        half1584
+	JNE        half1585
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y6
+	JMP        both1586
+
+half1585:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+
+both1586:
+	VFMADD231PS Y6, Y1, Y2
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1583
+
+cols1584:
+	CMPQ       CX, DX
+	JGE        row1587
+	CMPB       16(AX), $0x00
+	JNE        half1588
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1585
+	JMP        both1589
 
-half1584:
+half1588:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20155,21 +20098,21 @@ half1584:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1586:
+copy1590:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1586
+	JNZ       copy1590
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1585:
+both1589:
 	VFMADD231PS Y6, Y1, Y2
 
-row1583:
+row1587:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1574
+	JNZ          rows1578
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -20198,28 +20141,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1587:
+group1591:
 	CMPQ DI, $0x04
-	JLT  group1588
+	JLT  group1592
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1590
+	JGT  cols1594
 
-cols1589:
+cols1593:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1591
+	JZ         plain1595
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1593
+	JNE        half1597
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20232,9 +20175,9 @@ cols1589:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1594
+	JMP        both1598
 
-half1593:
+half1597:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20256,10 +20199,10 @@ half1593:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1594:
+both1598:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1595
+	JNE        half1599
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20272,9 +20215,9 @@ both1594:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1596
+	JMP        both1600
 
-half1595:
+half1599:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20296,7 +20239,7 @@ half1595:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1596:
+both1600:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20313,12 +20256,12 @@ both1596:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1592
+	JMP         summed1596
 
-plain1591:
+plain1595:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1597
+	JNE        half1601
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20331,9 +20274,9 @@ plain1591:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1598
+	JMP        both1602
 
-half1597:
+half1601:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20355,7 +20298,7 @@ half1597:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1598:
+both1602:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20365,7 +20308,7 @@ both1598:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1592:
+summed1596:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20373,24 +20316,24 @@ summed1592:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1589
+	JLE     cols1593
 
-cols1590:
+cols1594:
 	CMPQ       CX, DX
-	JGE        row1599
+	JGE        row1603
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1600
+	JZ         plain1604
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1602
+	JNE        half1606
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20407,9 +20350,9 @@ cols1590:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1603
+	JMP        both1607
 
-half1602:
+half1606:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20420,11 +20363,11 @@ half1602:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1604:
+copy1608:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1604
+	JNZ       copy1608
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20435,11 +20378,11 @@ copy1604:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1605:
+copy1609:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1605
+	JNZ       copy1609
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -20450,11 +20393,11 @@ copy1605:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1606:
+copy1610:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1606
+	JNZ       copy1610
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -20465,20 +20408,20 @@ copy1606:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1607:
+copy1611:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1607
+	JNZ       copy1611
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1603:
+both1607:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1608
+	JNE        half1612
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20495,9 +20438,9 @@ both1603:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1609
+	JMP        both1613
 
-half1608:
+half1612:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20508,11 +20451,11 @@ half1608:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1610:
+copy1614:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1610
+	JNZ       copy1614
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -20523,11 +20466,11 @@ copy1610:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1611:
+copy1615:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1611
+	JNZ       copy1615
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -20538,11 +20481,11 @@ copy1611:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1612:
+copy1616:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1612
+	JNZ       copy1616
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -20553,17 +20496,17 @@ copy1612:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1613:
+copy1617:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1613
+	JNZ       copy1617
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1609:
+both1613:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20580,12 +20523,12 @@ both1609:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1601
+	JMP         summed1605
 
-plain1600:
+plain1604:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1614
+	JNE        half1618
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20602,9 +20545,9 @@ plain1600:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1615
+	JMP        both1619
 
-half1614:
+half1618:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20615,11 +20558,11 @@ half1614:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1616:
+copy1620:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1616
+	JNZ       copy1620
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -20630,11 +20573,11 @@ copy1616:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1617:
+copy1621:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1617
+	JNZ       copy1621
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -20645,11 +20588,11 @@ copy1617:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1618:
+copy1622:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1618
+	JNZ       copy1622
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20660,17 +20603,17 @@ copy1618:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1619:
+copy1623:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1619
+	JNZ       copy1623
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1615:
+both1619:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20680,13 +20623,13 @@ both1615:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1601:
+summed1605:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1599:
+row1603:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20696,81 +20639,81 @@ row1599:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1587
+	JMP  group1591
 
-group1588:
-group1620:
+group1592:
+group1624:
 	CMPQ DI, $0x01
-	JLT  group1621
+	JLT  group1625
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1623
+	JGT  cols1627
 
-cols1622:
+cols1626:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1624
+	JZ         plain1628
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1626
+	JNE        half1630
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1627
+	JMP        both1631
 
-half1626:
+half1630:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1627:
+both1631:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1628
+	JNE        half1632
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1629
+	JMP        both1633
 
-half1628:
+half1632:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1629:
+both1633:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1625
+	JMP         summed1629
 
-plain1624:
+plain1628:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1630
+	JNE        half1634
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1631
+	JMP        both1635
 
-half1630:
+half1634:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1631:
+both1635:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1625:
+summed1629:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20778,30 +20721,30 @@ summed1625:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1622
+	JLE     cols1626
 
-cols1623:
+cols1627:
 	CMPQ       CX, DX
-	JGE        row1632
+	JGE        row1636
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1633
+	JZ         plain1637
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1635
+	JNE        half1639
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1636
+	JMP        both1640
 
-half1635:
+half1639:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20809,25 +20752,25 @@ half1635:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1637:
+copy1641:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1637
+	JNZ       copy1641
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1636:
+both1640:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1638
+	JNE        half1642
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1639
+	JMP        both1643
 
-half1638:
+half1642:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20835,32 +20778,32 @@ half1638:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1640:
+copy1644:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1640
+	JNZ       copy1644
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1639:
+both1643:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1634
+	JMP         summed1638
 
-plain1633:
+plain1637:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1641
+	JNE        half1645
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1642
+	JMP        both1646
 
-half1641:
+half1645:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -20868,32 +20811,32 @@ half1641:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1643:
+copy1647:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1643
+	JNZ       copy1647
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1642:
+both1646:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1634:
+summed1638:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1632:
+row1636:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1620
+	JMP  group1624
 
-group1621:
+group1625:
 	VZEROUPPER
 	RET
 
@@ -20911,7 +20854,7 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1645:
+rows1649:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -20919,17 +20862,17 @@ rows1645:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1647
+	JGT          cols1651
 
-cols1646:
+cols1650:
 	CMPB       16(AX), $0x00
-	JNE        half1648
+	JNE        half1652
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1649
+	JMP        both1653
 
-half1648:
+half1652:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -20937,46 +20880,46 @@ half1648:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1649:
+both1653:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1646
+	JLE  cols1650
 
-cols1647:
+cols1651:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1651
+	JGT  cols1655
 
-cols1650:
+cols1654:
 	CMPB       16(AX), $0x00
-	JNE        half1652
+	JNE        half1656
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1653
+	JMP        both1657
 
-half1652:
+half1656:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1653:
+both1657:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1650
+	JLE    cols1654
 
-cols1651:
+cols1655:
 	CMPQ       CX, DX
-	JGE        row1654
+	JGE        row1658
 	CMPB       16(AX), $0x00
-	JNE        half1655
+	JNE        half1659
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1656
+	JMP        both1660
 
-half1655:
+half1659:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -20984,19 +20927,19 @@ half1655:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1657:
+copy1661:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1657
+	JNZ       copy1661
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1656:
+both1660:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1654:
+row1658:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -21007,64 +20950,64 @@ row1654:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1659:
+next1663:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1661
+	JGT     last1665
 	CMPB    16(AX), $0x00
-	JNE     half1662
+	JNE     half1666
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1663
+	JMP     both1667
 
-half1662:
+half1666:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1663:
+both1667:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1658
+	JNZ       found1662
 	ADDQ      $0x08, CX
-	JMP       next1659
+	JMP       next1663
 
-last1661:
+last1665:
 	CMPQ       CX, DX
-	JGE        end1660
+	JGE        end1664
 	CMPB       16(AX), $0x00
-	JNE        half1664
+	JNE        half1668
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1665
+	JMP        both1669
 
-half1664:
+half1668:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1666:
+copy1670:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1666
+	JNZ       copy1670
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1665:
+both1669:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1658
+	JNZ       found1662
 	MOVQ      DX, CX
-	JMP       end1660
+	JMP       end1664
 
-found1658:
+found1662:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1660:
+end1664:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -21072,7 +21015,7 @@ end1660:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1645
+	JNZ     rows1649
 	VZEROUPPER
 	RET
 
@@ -21093,9 +21036,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1668
+	JGT     cols1672
 
-cols1667:
+cols1671:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -21125,11 +21068,11 @@ cols1667:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1667
+	JLE          cols1671
 
-cols1668:
+cols1672:
 	CMPQ         CX, DX
-	JGE          row1669
+	JGE          row1673
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -21157,7 +21100,7 @@ cols1668:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1669:
+row1673:
 	VZEROUPPER
 	RET
 
@@ -21176,77 +21119,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1671
+	JGT     cols1675
 
-cols1670:
+cols1674:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1672
+	JZ           skip1676
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1673
+	JNE          first1677
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1673:
+first1677:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1674
+	JEQ         plain1678
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1675
+	JMP         moved1679
 
-plain1674:
+plain1678:
 	VMOVAPS Y4, Y2
 
-moved1675:
-skip1672:
+moved1679:
+skip1676:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1670
+	JLE          cols1674
 
-cols1671:
+cols1675:
 	CMPQ         CX, DX
-	JGE          row1676
+	JGE          row1680
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1677
+	JZ           skip1681
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1678
+	JNE          first1682
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1678:
+first1682:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1679
+	JEQ         plain1683
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1680
+	JMP         moved1684
 
-plain1679:
+plain1683:
 	VMOVAPS Y4, Y2
 
-moved1680:
-skip1677:
+moved1684:
+skip1681:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1676:
+row1680:
 	VZEROUPPER
 	RET
 
@@ -21279,54 +21222,54 @@ TEXT ·keptAVX512(SB), $48-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1681
+	JZ           skip1685
 	CMPB         96(AX), $0x00
-	JNE          half1682
+	JNE          half1686
 	IMUL3Q       $0x20, CX, R11
-	JMP          both1683
+	JMP          both1687
 
-half1682:
+half1686:
 	IMUL3Q $0x10, CX, R11
 
-both1683:
-skip1681:
+both1687:
+skip1685:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip1684
+	JZ     skip1688
 	CMPB   120(AX), $0x00
-	JNE    half1685
+	JNE    half1689
 	IMUL3Q $0x20, CX, R14
-	JMP    both1686
+	JMP    both1690
 
-half1685:
+half1689:
 	IMUL3Q $0x10, CX, R14
 
-both1686:
-skip1684:
+both1690:
+skip1688:
 	CMPQ        CX, $0x20
-	JLE         long1688
+	JLE         long1692
 	CMPQ        CX, $0x28
-	JGT         other1689
+	JGT         other1693
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs4<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1690:
+eight1694:
 	TESTQ     DX, DX
-	JZ        plain1691
+	JZ        plain1695
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1692
+	JMP       have1696
 
-plain1691:
+plain1695:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1692:
+have1696:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21340,24 +21283,24 @@ have1692:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1693:
+ask1697:
 	CMPQ       R9, R10
-	JAE        asked1694
+	JAE        asked1698
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1693
+	JMP        ask1697
 
-asked1694:
+asked1698:
 	ADDQ R14, R13
 
-ask1695:
+ask1699:
 	CMPQ       R12, R13
-	JAE        asked1696
+	JAE        asked1700
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1695
+	JMP        ask1699
 
-asked1696:
+asked1700:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys4<>+64(SB), Z13
@@ -21603,31 +21546,31 @@ asked1696:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1690
-	JMP        kept1687
+	JNZ        eight1694
+	JMP        kept1691
 
-other1689:
+other1693:
 	CMPQ        CX, $0x20
-	JLE         long1688
+	JLE         long1692
 	CMPQ        CX, $0x30
-	JGT         other1697
+	JGT         other1701
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs2<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1698:
+eight1702:
 	TESTQ     DX, DX
-	JZ        plain1699
+	JZ        plain1703
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1700
+	JMP       have1704
 
-plain1699:
+plain1703:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1700:
+have1704:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21641,24 +21584,24 @@ have1700:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1701:
+ask1705:
 	CMPQ       R9, R10
-	JAE        asked1702
+	JAE        asked1706
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1701
+	JMP        ask1705
 
-asked1702:
+asked1706:
 	ADDQ R14, R13
 
-ask1703:
+ask1707:
 	CMPQ       R12, R13
-	JAE        asked1704
+	JAE        asked1708
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1703
+	JMP        ask1707
 
-asked1704:
+asked1708:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys2<>+64(SB), Z13
@@ -21932,13 +21875,13 @@ asked1704:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1698
-	JMP        kept1687
+	JNZ        eight1702
+	JMP        kept1691
 
-other1697:
-long1688:
+other1701:
+long1692:
 	CMPQ         CX, $0x08
-	JGT          wider1705
+	JGT          wider1709
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21948,18 +21891,18 @@ long1688:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1706:
+eight1710:
 	TESTQ     DX, DX
-	JZ        plain1707
+	JZ        plain1711
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1708
+	JMP       have1712
 
-plain1707:
+plain1711:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1708:
+have1712:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21973,24 +21916,24 @@ have1708:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1709:
+ask1713:
 	CMPQ       R9, R10
-	JAE        asked1710
+	JAE        asked1714
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1709
+	JMP        ask1713
 
-asked1710:
+asked1714:
 	ADDQ R14, R13
 
-ask1711:
+ask1715:
 	CMPQ       R12, R13
-	JAE        asked1712
+	JAE        asked1716
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1711
+	JMP        ask1715
 
-asked1712:
+asked1716:
 	VMOVDQU32  elementKeys4<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -22040,12 +21983,12 @@ asked1712:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1706
-	JMP        kept1687
+	JNZ        eight1710
+	JMP        kept1691
 
-wider1705:
+wider1709:
 	CMPQ         CX, $0x10
-	JGT          wider1713
+	JGT          wider1717
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -22055,18 +21998,18 @@ wider1705:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1714:
+eight1718:
 	TESTQ     DX, DX
-	JZ        plain1715
+	JZ        plain1719
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1716
+	JMP       have1720
 
-plain1715:
+plain1719:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1716:
+have1720:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -22080,24 +22023,24 @@ have1716:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1717:
+ask1721:
 	CMPQ       R9, R10
-	JAE        asked1718
+	JAE        asked1722
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1717
+	JMP        ask1721
 
-asked1718:
+asked1722:
 	ADDQ R14, R13
 
-ask1719:
+ask1723:
 	CMPQ       R12, R13
-	JAE        asked1720
+	JAE        asked1724
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1719
+	JMP        ask1723
 
-asked1720:
+asked1724:
 	VMOVDQU32  elementKeys2<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -22195,26 +22138,26 @@ asked1720:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1714
-	JMP        kept1687
+	JNZ        eight1718
+	JMP        kept1691
 
-wider1713:
+wider1717:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1722:
+eight1726:
 	TESTQ     DX, DX
-	JZ        plain1723
+	JZ        plain1727
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1724
+	JMP       have1728
 
-plain1723:
+plain1727:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1724:
+have1728:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -22228,24 +22171,24 @@ have1724:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1725:
+ask1729:
 	CMPQ       R9, R10
-	JAE        asked1726
+	JAE        asked1730
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1725
+	JMP        ask1729
 
-asked1726:
+asked1730:
 	ADDQ R14, R13
 
-ask1727:
+ask1731:
 	CMPQ       R12, R13
-	JAE        asked1728
+	JAE        asked1732
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1727
+	JMP        ask1731
 
-asked1728:
+asked1732:
 	VMOVDQU32 elementKeys1<>+0(SB), Z12
 	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -22253,112 +22196,6 @@ asked1728:
 	VPADDD    Z9, Z12, Z12
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
-
-columns1729:
-	CMPQ       CX, $0x20
-	JLE        last1730
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1729
-
-last1730:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns1731:
-	CMPQ       CX, $0x20
-	JLE        last1732
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns1731
-
-last1732:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+256(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+320(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
 
 columns1733:
 	CMPQ       CX, $0x20
@@ -22405,9 +22242,9 @@ last1734:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+384(SB), Z12
+	VMOVDQU32  elementKeys1<>+128(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+448(SB), Z13
+	VMOVDQU32  elementKeys1<>+192(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -22458,9 +22295,9 @@ last1736:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+512(SB), Z12
+	VMOVDQU32  elementKeys1<>+256(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+576(SB), Z13
+	VMOVDQU32  elementKeys1<>+320(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -22511,9 +22348,9 @@ last1738:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VMOVDQU32  elementKeys1<>+384(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VMOVDQU32  elementKeys1<>+448(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -22564,9 +22401,9 @@ last1740:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VMOVDQU32  elementKeys1<>+512(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VMOVDQU32  elementKeys1<>+576(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -22617,6 +22454,112 @@ last1742:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1743:
+	CMPQ       CX, $0x20
+	JLE        last1744
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1743
+
+last1744:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1745:
+	CMPQ       CX, $0x20
+	JLE        last1746
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1745
+
+last1746:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
 	VMOVDQU32  elementKeys1<>+896(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+960(SB), Z13
@@ -22625,9 +22568,9 @@ last1742:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1743:
+columns1747:
 	CMPQ       CX, $0x20
-	JLE        last1744
+	JLE        last1748
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22648,9 +22591,9 @@ columns1743:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1743
+	JMP        columns1747
 
-last1744:
+last1748:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22671,9 +22614,9 @@ last1744:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1722
+	JNZ        eight1726
 
-kept1687:
+kept1691:
 	SFENCE
 	VZEROUPPER
 	RET

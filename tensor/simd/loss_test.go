@@ -69,6 +69,52 @@ func TestSoftmaxRowsAlone(t *testing.T) {
 	}
 }
 
+// TestExponentials: those of softmax and BCE, from where they are one to where they are nothing, of short rows and long
+// ones; and the caller's small numbers stay what they were.
+func TestExponentials(t *testing.T) {
+	small := float32(math.SmallestNonzeroFloat32)
+	for level := Generic; level <= Supported(); level++ {
+		for kind := range 4 {
+			cols, size := []int{2, 64}[kind/2], 4-kind%2*2
+			off := map[int]float64{4: 3e-7, 2: 1e-4}[size]
+			block := func(rows int) Block {
+				return Block{Data: unsafe.Pointer(&aligned[byte](rows*cols*size + 64)[0]), Stride: cols * size, BF16: size == 2}
+			}
+			var far []float32 // -x of rows, but for the first number, which is zero
+			for x := float32(0); x < 120; x += 1. / 8 {
+				far = append(far, FromBF16(ToBF16(x)))
+			}
+			x, dst, room := block(len(far)), block(len(far)), make([]float32, 2*len(far)+2*(cols+16))
+			for i, gap := range far {
+				for j := 1; j < cols; j++ {
+					x.Set(i, j, -gap)
+				}
+			}
+			s := Softmax{X: x, Dst: dst, Rows: len(far), Cols: cols, Scale: 1, Sum: &room[0], Gap: &room[len(far)], Exp: &room[2*len(far)]}
+			s.Run(level)
+			b := BCE{X: x, T: block(len(far)), Dst: block(len(far)), Rows: len(far), Cols: cols, Scale: 1}
+			b.Run(level)
+			for i, gap := range far {
+				e := math.Exp(-float64(gap))
+				sum := 1 + float64(cols-1)*e
+				if got := float64(room[i]); !(math.Abs(got-sum) <= off*(sum-1)+5e-6*sum) {
+					t.Fatalf("%v, %d columns of %d bytes: 1 and e^-%g are %g, want %g", level, cols, size, gap, got, sum)
+				}
+				for _, r := range []struct{ got, want float64 }{
+					{float64(dst.At(i, cols-1)), e / sum}, {float64(b.Dst.At(i, cols-1)), e / (1 + e)},
+				} {
+					if tol := map[int]float64{4: 5e-6, 2: 5e-3}[size]; !(math.Abs(r.got-r.want) <= tol*r.want+2e-38) {
+						t.Fatalf("%v, %d columns of %d bytes, e^-%g: %g, want %g", level, cols, size, gap, r.got, r.want)
+					}
+				}
+			}
+			if small*float32(kind+1) == 0 {
+				t.Fatalf("%v: small numbers are zero behind it", level)
+			}
+		}
+	}
+}
+
 // TestLogSum: products of sums that would overflow, of any number of rows, and a NaN wherever it is.
 func TestLogSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 9))

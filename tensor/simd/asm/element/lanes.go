@@ -24,6 +24,7 @@ type kernel struct {
 	j     reg.GPVirtual // column
 	left  reg.GPVirtual // rows from this one on
 	room  Mem           // 16 bytes, where AVX2 puts the last few bfloat16
+	mode  Mem           // how the caller had numbers rounded, if that changes (see flush)
 	words []vec         // see widen
 	upper reg.OpmaskVirtual
 	tailK reg.OpmaskVirtual
@@ -69,11 +70,31 @@ func begin(s set, fn, name string) *kernel {
 }
 
 func (k *kernel) end() {
+	if k.mode.Base != nil {
+		LDMXCSR(k.mode)
+	}
 	if k.zmm {
 		SFENCE() // for lines that went past the caches
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// flush makes results below 1.2e-38 zero until the end if a block is bfloat16, whose rounding does so too: an instruction
+// that makes such a number takes some hundred cycles. AVX-512 only.
+func (k *kernel) flush(block string) {
+	if !k.zmm {
+		return
+	}
+	k.mode = AllocLocal(8)
+	STMXCSR(k.mode)
+	k.either(block, func() {}, func() {
+		flushing, mode := k.mode.Offset(4), GP32()
+		MOVL(k.mode, mode)
+		ORL(U32(0x8000), mode)
+		MOVL(mode, flushing)
+		LDMXCSR(flushing)
+	})
 }
 
 // field is a field of the argument struct.
@@ -249,7 +270,6 @@ func makeTables() {
 		}
 		DATA(i*4, v)
 	}
-	makePowers()
 	makeParabolas()
 	upperHalves = GLOBL("elementUpper", 16|8)
 	for i := range 32 {

@@ -138,6 +138,7 @@ const bceFew = 16
 
 func bceKernel(s set) {
 	k := begin(s, "bce", "BCE")
+	k.flush("X")
 	k.prepareTail()
 	x, t, dst := k.load("X.Data"), k.load("T.Data"), k.load("Dst.Data")
 	product, linear, few := k.all(num(1)), k.zero(), GP64()

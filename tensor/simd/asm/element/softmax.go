@@ -11,6 +11,7 @@ import (
 // for a sum or maximum over all lanes.
 func softmaxKernel(s set) {
 	k := begin(s, "softmax", "Softmax")
+	k.flush("X")
 	k.prepareTail()
 	done := label("done")
 	k.ifShort(turnedMost, done, k.softmaxTurned)
