@@ -171,11 +171,10 @@ func (c *CPU) tallTall16(dst, a, b Matrix, op MatMul) {
 		c.tallTallOuter16(dst, a, b, op)
 		return
 	}
-	if c.outer16(b, a) {
-		c.tallTallSwapped(dst, a, b, op)
+	if c.outerWide16(a, b) && c.tallTallOuterWide16(dst, a, b, op) {
 		return
 	}
-	if k := folds(dst, a, b); k > 1 {
+	if k := folds(dst, a, b); k > 1 && !c.outer16(b, a) {
 		c.tallTallFolded(dst, a, b, op, k)
 		return
 	}

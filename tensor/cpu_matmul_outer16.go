@@ -53,6 +53,8 @@ func (c *CPU) tallTallOuter16(dst, a, b Matrix, op MatMul) {
 // wholeUnit is rows, fewer than a unit, with rows of zeros after them.
 func wholeUnit(mem []uint16, rows Matrix) Matrix {
 	clear(mem[:simd.OuterUnit*rows.Cols])
-	copy(mem, rows.b16[:rows.Rows*rows.Cols])
+	for i := range rows.Rows {
+		copy(mem[i*rows.Cols:], rows.row16(i))
+	}
 	return Matrix{Rows: simd.OuterUnit, Cols: rows.Cols, dtype: BF16, stride: rows.Cols, b16: mem}
 }

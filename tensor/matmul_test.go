@@ -197,7 +197,7 @@ func TestMatMulTall(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(level)))
 			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
 				op := MatMul{TransA: true}
-				for _, s := range [][3]int{{30, 9001, 35}, {67, 2001, 72}, {50, 6301, 55}, {7, 9001, 12}, {40, 3001, 130}} {
+				for _, s := range [][3]int{{30, 9001, 35}, {67, 2001, 72}, {50, 6301, 55}, {7, 9001, 12}, {40, 3001, 130}, {70, 3001, 5}} {
 					dst, a, b := randomProduct(c, r, s[0], s[1], s[2], op, types, false)
 					checkProduct(t, c, dst, a, b, op)
 				}
@@ -258,7 +258,7 @@ func TestMatMulSameForAnyThreads(t *testing.T) {
 	for _, level := range levels() {
 		for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
 			for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
-				for _, widths := range [][2]int{{24, 33}, {72, 81}, {40, 130}} {
+				for _, widths := range [][2]int{{24, 33}, {72, 81}, {40, 130}, {7, 130}} {
 					sameForAnyThreads(t, level, types, op, widths)
 				}
 			}
@@ -380,7 +380,7 @@ func TestProductsKeepNaN(t *testing.T) {
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 			for _, op := range []MatMul{{}, {TransA: true}} {
 				for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}, {BF16, BF16, F32}} {
-					for _, widths := range [][2]int{{7, 7}, {40, 40}, {64, 64}, {40, 130}, {130, 40}} {
+					for _, widths := range [][2]int{{7, 7}, {40, 40}, {64, 64}, {40, 130}, {130, 40}, {7, 130}, {130, 7}} {
 						badProduct(t, c, widths, op, types, bad)
 					}
 				}

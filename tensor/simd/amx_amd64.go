@@ -66,3 +66,5 @@ func splitRows(dst *uint16, src *float32, rows, cols, stride int) {
 func splitPairs(dst *uint16, src *float32, rows, cols, stride, panel int) {
 	splitPairs512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, 2*panel)
 }
+
+func runOuterWide16(t *OuterWide16) { outerWide16((*byte)(unsafe.Pointer(t))) }

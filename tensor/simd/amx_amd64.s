@@ -2796,6 +2796,214 @@ made:
 	VZEROUPPER
 	RET
 
+// func outerWide16(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·outerWide16(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	LEAQ         168(AX), BX
+	LONG         $0x4978e2c4
+	BYTE         $0x03
+	KMOVD        88(AX), K1
+	KMOVD        96(AX), K2
+	VMOVDQU16    104(AX), Z31
+	MOVQ         $0x0000ffff, R12
+	VPBROADCASTD R12, Z30
+	MOVQ         (AX), SI
+	MOVQ         8(AX), DI
+	MOVQ         48(AX), R9
+	LEAQ         (R9)(R9*1), DX
+	MOVQ         24(AX), R10
+	MOVQ         32(AX), R15
+	MOVQ         DI, R11
+	ADDQ         80(AX), R11
+	MOVQ         $0x00000040, CX
+
+unit:
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	ADDQ        40(AX), SI
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z1
+	VPERMW.Z    Z1, Z31, K2, Z1
+	ADDQ        40(AX), SI
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z2
+	VPERMW.Z    Z2, Z31, K2, Z2
+	ADDQ        40(AX), SI
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z3
+	VPERMW.Z    Z3, Z31, K2, Z3
+	ADDQ        40(AX), SI
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z4
+	VPERMW.Z    Z4, Z31, K2, Z4
+	ADDQ        40(AX), SI
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z5
+	VPERMW.Z    Z5, Z31, K2, Z5
+	ADDQ        40(AX), SI
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z6
+	VPERMW.Z    Z6, Z31, K2, Z6
+	ADDQ        40(AX), SI
+	PREFETCHT0  8192(SI)
+	VMOVDQU16.Z (SI), K1, Z7
+	VPERMW.Z    Z7, Z31, K2, Z7
+	ADDQ        40(AX), SI
+	VPUNPCKLQDQ Z1, Z0, Z8
+	VPUNPCKHQDQ Z1, Z0, Z9
+	VPUNPCKLQDQ Z3, Z2, Z10
+	VPUNPCKHQDQ Z3, Z2, Z11
+	VPUNPCKLQDQ Z5, Z4, Z12
+	VPUNPCKHQDQ Z5, Z4, Z13
+	VPUNPCKLQDQ Z7, Z6, Z14
+	VPUNPCKHQDQ Z7, Z6, Z15
+	VSHUFI32X4  $0x44, Z10, Z8, Z16
+	VSHUFI32X4  $0x44, Z14, Z12, Z17
+	VSHUFI32X4  $0xee, Z10, Z8, Z18
+	VSHUFI32X4  $0xee, Z14, Z12, Z19
+	VSHUFI32X4  $0x88, Z17, Z16, Z0
+	VSHUFI32X4  $0xdd, Z17, Z16, Z2
+	VSHUFI32X4  $0x88, Z19, Z18, Z4
+	VSHUFI32X4  $0xdd, Z19, Z18, Z6
+	VSHUFI32X4  $0x44, Z11, Z9, Z20
+	VSHUFI32X4  $0x44, Z15, Z13, Z21
+	VSHUFI32X4  $0xee, Z11, Z9, Z22
+	VSHUFI32X4  $0xee, Z15, Z13, Z23
+	VSHUFI32X4  $0x88, Z21, Z20, Z1
+	VSHUFI32X4  $0xdd, Z21, Z20, Z3
+	VSHUFI32X4  $0x88, Z23, Z22, Z5
+	VSHUFI32X4  $0xdd, Z23, Z22, Z7
+	VPANDD      Z0, Z30, Z16
+	VPSLLD      $0x10, Z0, Z17
+	VPSRLD      $0x10, Z0, Z18
+	VPANDND     Z0, Z30, Z19
+	VMOVUPS     Z16, (R10)
+	VMOVUPS     Z17, 512(R10)
+	VMOVUPS     Z18, 1024(R10)
+	VMOVUPS     Z19, 1536(R10)
+	VPANDD      Z1, Z30, Z16
+	VPSLLD      $0x10, Z1, Z17
+	VPSRLD      $0x10, Z1, Z18
+	VPANDND     Z1, Z30, Z19
+	VMOVUPS     Z16, 64(R10)
+	VMOVUPS     Z17, 576(R10)
+	VMOVUPS     Z18, 1088(R10)
+	VMOVUPS     Z19, 1600(R10)
+	VPANDD      Z2, Z30, Z16
+	VPSLLD      $0x10, Z2, Z17
+	VPSRLD      $0x10, Z2, Z18
+	VPANDND     Z2, Z30, Z19
+	VMOVUPS     Z16, 128(R10)
+	VMOVUPS     Z17, 640(R10)
+	VMOVUPS     Z18, 1152(R10)
+	VMOVUPS     Z19, 1664(R10)
+	VPANDD      Z3, Z30, Z16
+	VPSLLD      $0x10, Z3, Z17
+	VPSRLD      $0x10, Z3, Z18
+	VPANDND     Z3, Z30, Z19
+	VMOVUPS     Z16, 192(R10)
+	VMOVUPS     Z17, 704(R10)
+	VMOVUPS     Z18, 1216(R10)
+	VMOVUPS     Z19, 1728(R10)
+	VPANDD      Z4, Z30, Z16
+	VPSLLD      $0x10, Z4, Z17
+	VPSRLD      $0x10, Z4, Z18
+	VPANDND     Z4, Z30, Z19
+	VMOVUPS     Z16, 256(R10)
+	VMOVUPS     Z17, 768(R10)
+	VMOVUPS     Z18, 1280(R10)
+	VMOVUPS     Z19, 1792(R10)
+	VPANDD      Z5, Z30, Z16
+	VPSLLD      $0x10, Z5, Z17
+	VPSRLD      $0x10, Z5, Z18
+	VPANDND     Z5, Z30, Z19
+	VMOVUPS     Z16, 320(R10)
+	VMOVUPS     Z17, 832(R10)
+	VMOVUPS     Z18, 1344(R10)
+	VMOVUPS     Z19, 1856(R10)
+	VPANDD      Z6, Z30, Z16
+	VPSLLD      $0x10, Z6, Z17
+	VPSRLD      $0x10, Z6, Z18
+	VPANDND     Z6, Z30, Z19
+	VMOVUPS     Z16, 384(R10)
+	VMOVUPS     Z17, 896(R10)
+	VMOVUPS     Z18, 1408(R10)
+	VMOVUPS     Z19, 1920(R10)
+	VPANDD      Z7, Z30, Z16
+	VPSLLD      $0x10, Z7, Z17
+	VPSRLD      $0x10, Z7, Z18
+	VPANDND     Z7, Z30, Z19
+	VMOVUPS     Z16, 448(R10)
+	VMOVUPS     Z17, 960(R10)
+	VMOVUPS     Z18, 1472(R10)
+	VMOVUPS     Z19, 1984(R10)
+	LONG        $0x4b7bc2c4
+	LONG        $0x00000ab4
+	BYTE        $0x00
+	BYTE        $0x00
+	LONG        $0x4b7bc2c4
+	LONG        $0x04000abc
+	BYTE        $0x00
+	BYTE        $0x00
+	MOVQ        16(AX), R8
+	MOVQ        DI, R14
+	MOVQ        56(AX), R13
+
+panel:
+	CMPQ R13, $0x01
+	JNE  whole
+	SUBQ 64(AX), R14
+
+whole:
+	LEAQ (R14)(R9*1), BX
+	LONG $0x4b7bc2c4
+	BYTE $0x04
+	BYTE $0x08
+	LONG $0x4b7bc2c4
+	BYTE $0x24
+	BYTE $0x16
+	LONG $0x5c5ae2c4
+	BYTE $0xc6
+	MOVQ 72(AX), R12
+
+first:
+	PREFETCHT0 (R11)
+	ADDQ       CX, R11
+	DECQ       R12
+	JNZ        first
+	LONG       $0x4b7be2c4
+	BYTE       $0x2c
+	BYTE       $0x13
+	LONG       $0x5c52e2c4
+	BYTE       $0xc7
+	LONG       $0x4b7ac2c4
+	BYTE       $0x04
+	BYTE       $0x08
+	MOVQ       72(AX), R12
+
+second:
+	PREFETCHT0 (R11)
+	ADDQ       CX, R11
+	DECQ       R12
+	JNZ        second
+	ADDQ       CX, R14
+	ADDQ       $0x00000400, R8
+	DECQ       R13
+	JNZ        panel
+	MOVQ       R9, R12
+	SHLQ       $0x05, R12
+	ADDQ       R12, DI
+	MOVQ       DI, R11
+	ADDQ       80(AX), R11
+	SUBQ       $0x01, R15
+	JNZ        unit
+	LONG       $0x4978e2c4
+	BYTE       $0xc0
+	VZEROUPPER
+	RET
+
 // func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, panel int)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·packPairs512(SB), NOSPLIT, $0-48

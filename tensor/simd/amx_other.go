@@ -10,6 +10,8 @@ func runStrips16(t *Strips16, tiles int) {}
 
 func runOuter16(t *Outer16, tiles int) {}
 
+func runOuterWide16(t *OuterWide16) {}
+
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {}
 
 func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {}

@@ -35,6 +35,9 @@ func outer16By3(t *byte)
 func outer16Few(t *byte)
 
 //go:noescape
+func outerWide16(t *byte)
+
+//go:noescape
 func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, panel int)
 
 //go:noescape

@@ -20,6 +20,7 @@ func main() {
 		outer16(tiles+1, false)
 	}
 	outer16(1, true)
+	outerWide16()
 	packPairs()
 	packTransposed()
 	padRows()

@@ -1,0 +1,115 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of simd.OuterWide16.
+const (
+	wideA = 8 * iota
+	wideB
+	wideC
+	wideRoom
+	wideUnits
+	wideTakeA
+	wideBRow
+	widePanels
+	wideBack
+	wideAsk
+	wideAhead
+	wideTakenA
+	wideKeptA
+	wideOrder
+	wideConfig = wideOrder + 64
+)
+
+// outerWide16 goes over units of 32 rows, in each over panels of 32 columns of B, which are tiles as they lie: one of the
+// even rows, one of the odd. Of A each tile has columns twice, with zeros for the second or the first number of a pair.
+// Meanwhile rows to come are asked for.
+func outerWide16() {
+	TEXT("outerWide16", NOSPLIT, "func(t *byte)")
+	Pragma("noescape")
+	t := RAX
+	Load(Param("t"), t)
+	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	LEAQ(at(wideConfig), RBX)
+	loadConfig()
+	a, b, c, brow, room, line := RSI, RDI, R8, R9, R10, RCX
+	ask, n, panels, tile, units, two, odd := R11, R12, R13, R14, R15, RDX, RBX
+
+	KMOVD(at(wideTakenA), K1)
+	KMOVD(at(wideKeptA), K2)
+	VMOVDQU16(at(wideOrder), Z31)
+	MOVQ(U32(0xffff), n)
+	VPBROADCASTD(n.As32(), Z30)
+	MOVQ(at(wideA), a)
+	MOVQ(at(wideB), b)
+	MOVQ(at(wideBRow), brow)
+	LEAQ(Mem{Base: brow, Index: brow, Scale: 1}, two)
+	MOVQ(at(wideRoom), room)
+	MOVQ(at(wideUnits), units)
+	MOVQ(b, ask)
+	ADDQ(at(wideAhead), ask)
+	MOVQ(U32(64), line)
+
+	askSome := func(name string) {
+		MOVQ(at(wideAsk), n)
+		Label(name)
+		PREFETCHT0(Mem{Base: ask})
+		ADDQ(line, ask)
+		DECQ(n)
+		JNZ(LabelRef(name))
+	}
+	Label("unit")
+	for q := range 8 {
+		PREFETCHT0(Mem{Base: a, Disp: packAhead})
+		VMOVDQU16_Z(Mem{Base: a}, K1, zmm(q))
+		VPERMW_Z(zmm(q), Z31, K2, zmm(q))
+		ADDQ(at(wideTakeA), a)
+	}
+	for i, row := range transposePairs() {
+		VPANDD(row, Z30, Z16)
+		VPSLLD(Imm(16), row, Z17)
+		VPSRLD(Imm(16), row, Z18)
+		VPANDND(row, Z30, Z19)
+		VMOVUPS(Z16, Mem{Base: room, Disp: 64 * i})
+		VMOVUPS(Z17, Mem{Base: room, Disp: 64 * (8 + i)})
+		VMOVUPS(Z18, Mem{Base: room, Disp: 64 * (16 + i)})
+		VMOVUPS(Z19, Mem{Base: room, Disp: 64 * (24 + i)})
+	}
+	loadTileAt(6, room, line, 0)
+	loadTileAt(7, room, line, 1024)
+	MOVQ(at(wideC), c)
+	MOVQ(b, tile)
+	MOVQ(at(widePanels), panels)
+	Label("panel")
+	CMPQ(panels, Imm(1))
+	JNE(LabelRef("whole"))
+	SUBQ(at(wideBack), tile)
+	Label("whole")
+	LEAQ(Mem{Base: tile, Index: brow, Scale: 1}, odd)
+	loadTile(0, c, line)
+	loadTile(4, tile, two)
+	multiply(0, 6, 4)
+	askSome("first")
+	loadTile(5, odd, two)
+	multiply(0, 7, 5)
+	storeTile(0, c, line)
+	askSome("second")
+	ADDQ(line, tile)
+	ADDQ(U32(1024), c)
+	DECQ(panels)
+	JNZ(LabelRef("panel"))
+	MOVQ(brow, n)
+	SHLQ(Imm(5), n)
+	ADDQ(n, b)
+	MOVQ(b, ask)
+	ADDQ(at(wideAhead), ask)
+	SUBQ(Imm(1), units)
+	JNZ(LabelRef("unit"))
+	releaseTiles()
+	VZEROUPPER()
+	RET()
+}
