@@ -104,7 +104,7 @@ func FuzzMETIS(f *testing.F) {
 }
 
 // dglFiles is the partition that DGL wrote.
-func dglFiles(f *testing.F) map[string][]byte {
+func dglFiles(f testing.TB) map[string][]byte {
 	m := map[string][]byte{}
 	for _, name := range []string{"tiny.json", "part0/graph.dgl", "part0/node_feat.dgl", "part1/graph.dgl", "part1/node_feat.dgl"} {
 		b, err := os.ReadFile(filepath.Join("testdata/dgl", name))
@@ -120,7 +120,7 @@ func FuzzDGLBook(f *testing.F)    { fuzzFile(f, "dgl", dglFiles(f), "tiny.json",
 func FuzzDGLGraph(f *testing.F)   { fuzzFile(f, "dgl", dglFiles(f), "part0/graph.dgl", keepAll) }
 func FuzzDGLTensors(f *testing.F) { fuzzFile(f, "dgl", dglFiles(f), "part1/node_feat.dgl", keepAll) }
 
-func parquetBytes(f *testing.F) map[string][]byte {
+func parquetBytes(f testing.TB) map[string][]byte {
 	m := map[string][]byte{}
 	for _, name := range []string{"edges.parquet", "nodes.parquet"} {
 		b, err := os.ReadFile(filepath.Join("testdata/parquet", name))

@@ -450,7 +450,8 @@ func TestMETIS(t *testing.T) {
 		}
 	}
 	for text, mention := range map[string]string{
-		"":                   "line 1",
+		"":                   "an empty file",
+		"% nothing\n":        "line 2",
 		"3\n":                "VERTICES EDGES",
 		"3 1 2\n":            "FMT",
 		"3 1\n2\n1\n":        "after 2 vertices",

@@ -303,6 +303,8 @@ func openInput(path string) (*input, error) {
 		return nil, badFile(path, "", "a folder", "a file to read", "name the file inside it")
 	case !info.Mode().IsRegular(): // what was read to see how it is written would be gone
 		return nil, badFile(path, "", "a pipe or a device", "a file, which is read more than once", "write it to a file first; gzip is unpacked on the way")
+	case info.Size() == 0: // not even a gzip of nothing is that short
+		return nil, badFile(path, "", "an empty file", "what was to be read", "it was cut off: download or write it again")
 	}
 	f, err := os.Open(path)
 	if err != nil {
