@@ -61,6 +61,10 @@ type Quantiles struct {
 // Describe opens a dataset, with all its checks if verify is set, and looks at it.
 // With guess it also estimates what training takes.
 func Describe(ctx context.Context, dir string, verify, guess bool) (*Info, error) {
+	return untilInterrupted(ctx, "", func() (*Info, error) { return describe(ctx, dir, verify, guess) })
+}
+
+func describe(ctx context.Context, dir string, verify, guess bool) (*Info, error) {
 	d, err := graph.OpenWith(dir, graph.OpenOptions{Verify: verify, CheckFeatures: verify})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -14,14 +15,16 @@ import (
 type PartsInfo struct{ book *partition.Book }
 
 // DescribeParts opens the book of a partition, and all of its parts to verify them.
-func DescribeParts(dir string, verify bool) (*PartsInfo, error) {
-	if verify {
-		if err := partition.Verify(dir); err != nil {
-			return nil, err
+func DescribeParts(ctx context.Context, dir string, verify bool) (*PartsInfo, error) {
+	return untilInterrupted(ctx, "", func() (*PartsInfo, error) {
+		if verify {
+			if err := partition.Verify(dir); err != nil {
+				return nil, err
+			}
 		}
-	}
-	b, err := partition.OpenBook(dir)
-	return &PartsInfo{b}, err
+		b, err := partition.OpenBook(dir)
+		return &PartsInfo{b}, err
+	})
 }
 
 // JSON writes the book to a file, or to stdout for -.

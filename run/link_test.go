@@ -186,7 +186,7 @@ func TestPredictPairs(t *testing.T) {
 		s := pairSpecs(dir)[task]
 		s.Out, s.Embedding = filepath.Join(tmp, "run"), 10
 		trained(t, s, nil)
-		p, err := Predict(PredictOptions{Run: s.Out, Dataset: dir, What: "embeddings", Out: filepath.Join(tmp, "e.npy")})
+		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "embeddings", Out: filepath.Join(tmp, "e.npy")})
 		if err != nil || p.Width != 10 || p.Vertices != 300 {
 			t.Fatal(p, err)
 		}
@@ -195,7 +195,7 @@ func TestPredictPairs(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := PredictOptions{Run: s.Out, Dataset: dir, What: "scores", Pairs: pairs, Out: filepath.Join(tmp, "s.csv")}
-		if p, err = Predict(o); err != nil || p.Pairs != 3 {
+		if p, err = Predict(context.Background(), o); err != nil || p.Pairs != 3 {
 			t.Fatal(p, err)
 		}
 		b, err := os.ReadFile(o.Out)
@@ -215,7 +215,7 @@ func TestPredictPairs(t *testing.T) {
 			if flag == "--what scores" || flag == "ask for embeddings" {
 				o.Out = filepath.Join(tmp, "x.npy")
 			}
-			if _, err := Predict(o); !isMistake(err, flag) {
+			if _, err := Predict(context.Background(), o); !isMistake(err, flag) {
 				t.Errorf("%s: %v", flag, err)
 			}
 		}

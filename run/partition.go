@@ -59,7 +59,10 @@ type PartitionReport struct{ *partition.Report }
 func IsPartition(dir string) bool { return partition.IsPartition(dir) }
 
 // VerifyPartition checks every invariant of the partition in dir.
-func VerifyPartition(dir string) error { return partition.Verify(dir) }
+func VerifyPartition(ctx context.Context, dir string) error {
+	_, err := untilInterrupted(ctx, "", func() (any, error) { return nil, partition.Verify(dir) })
+	return err
+}
 
 // Partition cuts the dataset in dir as s says.
 func Partition(ctx context.Context, dir string, s PartitionSpec, events event.Listener) (*PartitionReport, error) {

@@ -108,3 +108,38 @@ func TestReaderOfEventsLeaves(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestInterruptedReading: whoever waits for a model, and for a reader of predictions, need not
+// wait to the end: here of pipes with nobody at the other one.
+func TestInterruptedReading(t *testing.T) {
+	dir := block(t, nil)
+	s := quick(dir)
+	s.Out = filepath.Join(t.TempDir(), "run")
+	trained(t, s, nil)
+	pipe := func(path string) string {
+		os.Remove(path)
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { // lets the one who waits go
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			f.Close()
+		})
+		return path
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	o := PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: pipe(filepath.Join(t.TempDir(), "labels.npy"))}
+	if _, err := Predict(ctx, o); !errors.Is(err, ErrInterrupted) {
+		t.Error(err)
+	}
+	pipe(filepath.Join(s.Out, "model.safetensors"))
+	serve := DefaultServe()
+	serve.Run, serve.Dataset, serve.Listen = s.Out, dir, "127.0.0.1:0"
+	if err := Serve(ctx, serve, nil); !errors.Is(err, ErrInterrupted) {
+		t.Error(err)
+	}
+}

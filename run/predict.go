@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -46,12 +47,17 @@ type Predicted struct {
 // PredictWhats are what can be predicted.
 var PredictWhats = append(slices.Clone(serve.Whats), serve.Scores)
 
-// Predict computes predictions for all vertices of a dataset and writes them.
-func Predict(o PredictOptions) (*Predicted, error) {
-	start := time.Now()
+// Predict computes predictions for all vertices of a dataset and writes them. When ctx ends
+// first, nothing is written.
+func Predict(ctx context.Context, o PredictOptions) (*Predicted, error) {
 	if err := o.settle(); err != nil {
 		return nil, err
 	}
+	return untilInterrupted(ctx, o.Out, o.predict)
+}
+
+func (o PredictOptions) predict() (*Predicted, error) {
+	start := time.Now()
 	trained, err := serve.Open(o.Run)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func TestPredictAfterTraining(t *testing.T) {
 	s.Out = filepath.Join(t.TempDir(), "run")
 	report := trained(t, s, nil)
 	out := filepath.Join(t.TempDir(), "labels.npy")
-	p, err := Predict(PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+	p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestPredictAfterTraining(t *testing.T) {
 		{Run: dir, Dataset: dir, What: "labels", Out: out},
 		{Run: s.Out, Dataset: s.Out, What: "labels", Out: out},
 	} {
-		if _, err := Predict(o); !errors.Is(err, graph.ErrInput) {
+		if _, err := Predict(context.Background(), o); !errors.Is(err, graph.ErrInput) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

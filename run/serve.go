@@ -35,33 +35,23 @@ const (
 )
 
 // Serve answers HTTP requests until ctx ends, then finishes those under way. ready is
-// told the address once it answers.
+// told the address once it answers; before that, the end of ctx is an interruption.
 func Serve(ctx context.Context, o ServeOptions, ready func(addr string, vertices int)) error {
 	token, err := o.check()
 	if err != nil {
 		return err
 	}
-	t, err := serve.Open(o.Run)
-	if err != nil {
-		return err
-	}
-	d, err := openForPrediction(o.Dataset)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return mistake("--listen", err.Error(), "a free port of an address of this host", "port 0 is any")
 	}
 	defer l.Close()
-	dev := tensor.NewCPU(o.Threads)
-	defer dev.Close()
-	a, err := serve.NewAnswers(dev, t, d)
+	a, err := untilInterrupted(ctx, "", o.answers)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: serve.NewServer(a, o.Limits, token), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 20 * time.Second,
+	defer a.close()
+	server := &http.Server{Handler: serve.NewServer(a.Answers, o.Limits, token), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 20 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(&fewConns{Listener: l, places: make(chan struct{}, mostConnections)}) }()
@@ -77,6 +67,31 @@ func Serve(ctx context.Context, o ServeOptions, ready func(addr string, vertices
 		return err
 	}
 	return server.Close() // those who still talk have had their time
+}
+
+// answers is what a server knows, and what to close after it.
+type answers struct {
+	*serve.Answers
+	close func()
+}
+
+// answers runs the model over the whole graph.
+func (o ServeOptions) answers() (*answers, error) {
+	t, err := serve.Open(o.Run)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openForPrediction(o.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	dev := tensor.NewCPU(o.Threads)
+	out := &answers{close: func() { dev.Close(); d.Close() }}
+	if out.Answers, err = serve.NewAnswers(dev, t, d); err != nil {
+		out.close()
+		return nil, err
+	}
+	return out, nil
 }
 
 // check is all that can be checked before anything is read.

@@ -43,7 +43,7 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 			t.Errorf("%s: mse %v", task, flat["mse"])
 		}
 		out := filepath.Join(t.TempDir(), "labels.npy")
-		p, err := Predict(PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
 		if err != nil || p.Metric != metric || math.Abs(float64(p.Accuracy["test"]-r.TestAccuracy)) > 1e-6 {
 			t.Errorf("%s: %v, %+v, want %v", task, err, p, r.TestAccuracy)
 		}

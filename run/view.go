@@ -43,8 +43,11 @@ func Suggest(word string, known []string) string { return suggest(word, known) }
 // UserError is a mistake on the command line itself.
 func UserError(field, found, want, fix string) error { return mistake(field, found, want, fix) }
 
-// hidden lists the folders that out is being written in.
+// hidden lists the files and folders that out is being written in.
 func hidden(out string) (dirs []string) {
+	if out == "" {
+		return nil
+	}
 	parent, name := filepath.Split(filepath.Clean(out))
 	entries, _ := os.ReadDir(filepath.Clean(parent))
 	for _, e := range entries {
@@ -55,23 +58,23 @@ func hidden(out string) (dirs []string) {
 	return dirs
 }
 
-// untilInterrupted runs work, which writes a folder out through a hidden one
-// beside it. When ctx ends first, the hidden folder is removed and the work
-// abandoned: the process is about to exit.
-func untilInterrupted(ctx context.Context, out string, work func() (Summary, error)) (Summary, error) {
+// untilInterrupted runs work, which writes a file or folder out through a hidden one
+// beside it, or nothing where out is empty. When ctx ends first, what is hidden is removed
+// and the work abandoned: the process is about to exit.
+func untilInterrupted[T any](ctx context.Context, out string, work func() (T, error)) (T, error) {
 	type outcome struct {
-		sum Summary
-		err error
+		value T
+		err   error
 	}
 	before := hidden(out)
 	done := make(chan outcome, 1)
 	go func() {
-		sum, err := work()
-		done <- outcome{sum, err}
+		value, err := work()
+		done <- outcome{value, err}
 	}()
 	select {
 	case o := <-done:
-		return o.sum, o.err
+		return o.value, o.err
 	case <-ctx.Done():
 	}
 	for _, dir := range hidden(out) {
@@ -79,5 +82,6 @@ func untilInterrupted(ctx context.Context, out string, work func() (Summary, err
 			os.RemoveAll(dir)
 		}
 	}
-	return Summary{}, ErrInterrupted
+	var none T
+	return none, ErrInterrupted
 }

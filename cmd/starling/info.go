@@ -31,7 +31,7 @@ func infoCommand() *cobra.Command {
 // look describes a dataset or a partition.
 func look(c *cobra.Command, dir string, verify, guess bool) (finding, error) {
 	if run.IsPartition(dir) {
-		return run.DescribeParts(dir, verify)
+		return run.DescribeParts(c.Context(), dir, verify)
 	}
 	return run.Describe(c.Context(), dir, verify, guess)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -36,7 +37,7 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 		Args: arguments(1, 1, "one dataset folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if run.IsPartition(args[0]) || s.Verify && s.Parts == 0 && s.Workers == 0 { // its book may be what is missing
-				return verifyPartition(args[0], s)
+				return verifyPartition(c.Context(), args[0], s)
 			}
 			if err := s.CheckUnused(); err != nil {
 				return err
@@ -64,11 +65,11 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 }
 
 // verifyPartition is what a partition folder, rather than a dataset, asks for.
-func verifyPartition(dir string, s run.PartitionSpec) error {
+func verifyPartition(ctx context.Context, dir string, s run.PartitionSpec) error {
 	if !s.Verify {
 		return run.UserError("DIR", dir+", a partition", "a dataset folder", "to check the partition, add --verify")
 	}
-	if err := run.VerifyPartition(dir); err != nil {
+	if err := run.VerifyPartition(ctx, dir); err != nil {
 		return err
 	}
 	if !s.Quiet {

@@ -32,7 +32,10 @@ Of a model of pairs (--task link, unsupervised) embeddings are the model's outpu
 --what scores tells how likely each pair of the file --pairs is an edge, from 0 to 1:
 two vertices a line, by their names before import, with a comma or space between
 them; names with commas in quotes. An .npy file has a number a pair, a .csv file both
-names too.`,
+names too.
+
+Ctrl-C ends it at once and leaves nothing half-written: the file is there whole, as it
+was before, or not at all.`,
 		Example: `  starling train cora --out run
   starling predict run cora --out labels.npy --json -
   starling predict run cora --what embeddings --out embeddings.parquet
@@ -40,9 +43,9 @@ names too.`,
   starling train cora --task link --out links
   starling predict links cora --what scores --pairs pairs.txt --out scores.csv`,
 		Args: arguments(2, 2, "the folder of a run and a dataset folder"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]
-			p, err := run.Predict(o)
+			p, err := run.Predict(c.Context(), o)
 			if err != nil {
 				return err
 			}
