@@ -228,7 +228,8 @@ type Elements interface {
 }
 
 // Norms are batch and layer norm. Batch norm is in steps, so that between them
-// the sums of several workers can be added.
+// the sums of several workers can be added. eps is above zero: without it, equal numbers are divided by
+// their deviation of none, which is NaN, as it is in torch.
 type Norms interface {
 	// ColumnSums: sums (2 x cols, F64) = sum of x, sum of x².
 	ColumnSums(sums, x Matrix)

@@ -93,11 +93,12 @@ type layerGrad struct {
 	share           vec
 }
 
-// layerRow has what is the same in all columns of a row: xhat is x·rdev + offset, s0 and s1 are the
-// sums of dy·gamma and of that times xhat.
+// layerRow has what is the same in all columns of a row: xhat is (x - mean)·rdev, s0 and s1 are the
+// sums of dy·gamma and of that times xhat. That xhat is not x·rdev - mean·rdev, an instruction less, is for
+// rows of nearly equal numbers: their rdev is large, and what the two terms are rounded by more than xhat.
 type layerRow struct {
-	rdev, offset vec
-	s0, s1       []vec
+	rdev, mean vec
+	s0, s1     []vec
 }
 
 // group computes the next n rows.
@@ -119,7 +120,8 @@ func (g *layerGrad) group(n int) {
 			VMOVUPS(k.cell(dbeta, 4, c), sb)
 			for i, r := range rows {
 				dy, xhat := a[i][c], b[i][c]
-				VFMADD213PS(r.offset, r.rdev, xhat)
+				VSUBPS(r.mean, xhat, xhat)
+				VMULPS(r.rdev, xhat, xhat)
 				VFMADD231PS(dy, xhat, sg)
 				VADDPS(dy, sb, sb)
 				VMULPS(scale, dy, dy)
@@ -130,11 +132,10 @@ func (g *layerGrad) group(n int) {
 			VMOVUPS(sb, k.cell(dbeta, 4, c))
 		}
 	})
-	// dx = dy·gamma·rdev - (x·(rdev²·m1) + rdev·(offset·m1 + m0))
+	// dx = dy·gamma·rdev - ((x - mean)·(rdev²·m1) + rdev·m0)
 	less, factor := make([]vec, n), make([]vec, n)
 	for i, r := range rows {
 		less[i], factor[i] = k.rowMean(r.s0, g.share), k.rowMean(r.s1, g.share)
-		VFMADD231PS(r.offset, factor[i], less[i])
 		VMULPS(r.rdev, less[i], less[i])
 		VMULPS(r.rdev, factor[i], factor[i])
 		VMULPS(r.rdev, factor[i], factor[i])
@@ -145,6 +146,7 @@ func (g *layerGrad) group(n int) {
 		for i, r := range rows {
 			a, b := k.readAsking("Dy", dy[i], nil, n, rest), k.readAsking("X", x[i], nil, n, rest)
 			for c := range n {
+				VSUBPS(r.mean, b[c], b[c])
 				VFMADD213PS(less[i], factor[i], b[c])
 				VMULPS(k.param(gamma, c, rest), a[c], a[c])
 				VFMSUB213PS(b[c], r.rdev, a[c])
@@ -162,9 +164,7 @@ func (g *layerGrad) group(n int) {
 // row reads what a row needs and goes on to the next one's.
 func (g *layerGrad) row() layerRow {
 	k := g.kernel
-	r := layerRow{rdev: k.all(Mem{Base: g.stat, Disp: 4}), offset: k.all(Mem{Base: g.stat}), s0: k.zeros(2), s1: k.zeros(2)}
-	k.xor(k.all(bits(0x80000000)), r.offset, r.offset)
-	VMULPS(r.rdev, r.offset, r.offset)
+	r := layerRow{rdev: k.all(Mem{Base: g.stat, Disp: 4}), mean: k.all(Mem{Base: g.stat}), s0: k.zeros(2), s1: k.zeros(2)}
 	ADDQ(k.field("StatStride"), g.stat)
 	return r
 }

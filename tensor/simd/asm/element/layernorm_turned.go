@@ -127,9 +127,9 @@ func (t *turned) statistics() (reg.GPVirtual, vec) {
 // it, and behind these sums, a vector a column until the end.
 type layerGradTurned struct {
 	*turned
-	gamma               Mem
-	share, rdev         vec
-	offset, less, times vec // of a row: -mean·rdev; dx = dy·gamma·rdev - (x·times + less)
+	gamma             Mem
+	share, rdev       vec
+	mean, less, times vec // of a row: dx = dy·gamma·rdev - ((x - mean)·times + less)
 }
 
 // Lines behind room.
@@ -158,15 +158,12 @@ func (k *kernel) layerGradTurned() {
 	g.addSums("DBeta", turnedDBeta)
 }
 
-// rowStat loads 1/deviation and offset.
+// rowStat loads the mean and 1/deviation.
 func (g *layerGradTurned) rowStat() {
 	stat, index := g.statistics()
-	mean := g.zero()
-	g.rdev, g.offset = g.zero(), g.reg()
-	VGATHERDPS(Mem{Base: stat, Index: index, Scale: 1}, g.every(), mean)
+	g.mean, g.rdev = g.zero(), g.zero()
+	VGATHERDPS(Mem{Base: stat, Index: index, Scale: 1}, g.every(), g.mean)
 	VGATHERDPS(Mem{Base: stat, Index: index, Scale: 1, Disp: 4}, g.every(), g.rdev)
-	VXORPS(mean, g.all(bits(0x80000000)), g.offset)
-	VMULPS(g.rdev, g.offset, g.offset)
 }
 
 // sums adds to those of columns, and makes of those of rows what all columns need. Meanwhile lines move.
@@ -182,7 +179,8 @@ func (g *layerGradTurned) sums() {
 				dy, xhat, sum := g.reg(), g.reg(), g.reg()
 				VMOVUPS(cell(0), dy)
 				VMOVUPS(cell(turnedX), xhat)
-				VFMADD213PS(g.offset, g.rdev, xhat)
+				VSUBPS(g.mean, xhat, xhat)
+				VMULPS(g.rdev, xhat, xhat)
 				VMOVUPS(cell(turnedDBeta), sum)
 				VADDPS(dy, sum, real, sum)
 				VMOVUPS(sum, cell(turnedDBeta))
@@ -201,7 +199,6 @@ func (g *layerGradTurned) sums() {
 		VADDPS(s[1], s[0], s[0])
 		VMULPS(g.share, s[0], s[0])
 	}
-	VFMADD231PS(g.offset, g.times, g.less)
 	VMULPS(g.rdev, g.less, g.less)
 	VMULPS(g.rdev, g.times, g.times)
 	VMULPS(g.rdev, g.times, g.times)
@@ -215,6 +212,7 @@ func (g *layerGradTurned) gradients(column reg.GPVirtual, n int) []vec {
 	for i := range dx {
 		x := g.reg()
 		VMOVUPS(Mem{Base: column, Disp: 64 * (i + turnedX)}, x)
+		VSUBPS(g.mean, x, x)
 		VFMADD213PS(g.less, g.times, x)
 		VMULPS_BCST(along(g.gamma, number, i), g.rdev, dx[i])
 		VFMSUB132PS(Mem{Base: column, Disp: 64 * i}, x, dx[i])
