@@ -93,7 +93,7 @@ func (b *bench) elements() []kernel {
 	relu, elu := tensor.After{Act: tensor.ReLU, Dropout: drop}, tensor.After{Act: tensor.ELU, Dropout: drop}
 	reluBias, eluBias := relu, elu
 	reluBias.Bias, eluBias.Bias = bias, bias
-	one := float64(x.Bytes())
+	one, norms := float64(x.Bytes()), float64(stat.Bytes()) // of short rows what layer norm keeps of each is not little
 	read, double, move, triad := b.stream(1, 0), b.stream(2, 0), b.stream(1, 1), b.stream(2, 1)
 	n := int64(b.Rows)
 	return []kernel{
@@ -111,8 +111,8 @@ func (b *bench) elements() []kernel {
 		{"batch-norm", 2 * one, func() { b.BatchNorm(y, x, moments, gamma, bias, 1e-5, tensor.After{Act: tensor.ReLU}) }, move},
 		{"batch-norm-sums", 2 * one, func() { b.BatchNormSums(gs, dy, x, moments, 1e-5) }, double},
 		{"batch-norm-gradient", 3 * one, func() { b.BatchNormGrad(y, dy, x, moments, gs, gamma, n, 1e-5) }, triad},
-		{"layer-norm", 2 * one, func() { b.LayerNorm(y, stat, x, gamma, bias, 1e-5, tensor.After{Act: tensor.ReLU}) }, move},
-		{"layer-norm-gradient", 3 * one, func() { b.LayerNormGrad(y, dgamma, dgamma, dy, x, stat, gamma) }, triad},
+		{"layer-norm", 2*one + norms, func() { b.LayerNorm(y, stat, x, gamma, bias, 1e-5, tensor.After{Act: tensor.ReLU}) }, move},
+		{"layer-norm-gradient", 3*one + norms, func() { b.LayerNormGrad(y, dgamma, dgamma, dy, x, stat, gamma) }, triad},
 	}
 }
 
@@ -131,12 +131,25 @@ func (b *bench) losses() []kernel {
 	}
 	class, every, some, best := b.Indices(labels), b.Indices(all), b.Indices(half), make([]uint32, b.Rows)
 	one, list := float64(x.Bytes()), 4*float64(b.Rows) // a list of rows, of labels or of results
+	lines := float64(touched(half, b.Width*b.typ.Size()) + touched(half, 4))
 	read, move, triad := b.stream(1, 0), b.stream(1, 1), b.stream(2, 1)
 	return []kernel{
 		{"cross-entropy", 2*one + 2*list, func() { b.CrossEntropy(y, x, class, every, 1e-3) }, move},
-		{"cross-entropy-half", 1.5*one + list, func() { b.CrossEntropy(y, x, class, some, 1e-3) }, move},
+		{"cross-entropy-half", lines + one + list/2, func() { b.CrossEntropy(y, x, class, some, 1e-3) }, move},
 		{"bce", 3*one + list, func() { b.BCE(y, x, dy, every, 1e-3) }, triad},
 		{"softmax", 2 * one, func() { b.Softmax(y, x) }, move},
 		{"argmax", one + list, func() { b.Argmax(best, x) }, read},
 	}
+}
+
+// touched is how many bytes listed rows have, in ascending order, with what else is in their lines: memory moves no less.
+func touched(list []uint32, rowBytes int) (bytes int) {
+	const line = 64
+	next := 0 // the first line not counted yet
+	for _, r := range list {
+		first, end := int(r)*rowBytes/line, (int(r+1)*rowBytes+line-1)/line
+		bytes += line * (end - max(first, next))
+		next = end
+	}
+	return bytes
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,27 @@ func TestRunOnlyAndInterrupted(t *testing.T) {
 	err := Run(ctx, c, o, func(Row) { cancel() })
 	if err != context.Canceled || c.InUse() != 0 {
 		t.Errorf("interrupted: %v, %d bytes in use", err, c.InUse())
+	}
+}
+
+// TestTouched counts lines of rows that share them, that straddle them and that are lines by themselves.
+func TestTouched(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	for _, bytes := range []int{2, 4, 14, 28, 64, 80, 1024} {
+		var list []uint32
+		lines := map[int]bool{}
+		for i := range 300 {
+			if r.IntN(3) > 0 {
+				continue
+			}
+			list = append(list, uint32(i))
+			for b := range bytes {
+				lines[(i*bytes+b)/64] = true
+			}
+		}
+		if got := touched(list, bytes); got != 64*len(lines) {
+			t.Errorf("rows of %d bytes: %d bytes of %d lines", bytes, got, len(lines))
+		}
 	}
 }
 
