@@ -6,13 +6,7 @@ const maxChunks = 128
 // sumChunk is how many rows make a chunk of such an operation, and how many rows
 // of it are worked on at a time.
 func sumChunk(ms []Matrix) (chunk, step int) {
-	bytes := 0
-	for _, m := range ms {
-		if !m.IsZero() {
-			bytes += m.Cols * m.dtype.Size()
-		}
-	}
-	step = rowChunk(bytes)
+	step = wholeLines(rowChunk(rowBytes(ms)))
 	chunk = (ms[0].Rows + maxChunks - 1) / maxChunks
 	return max(step, (chunk+step-1)/step*step), step
 }

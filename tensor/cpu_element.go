@@ -29,11 +29,11 @@ func (m Matrix) result(i int, from ...simd.Block) simd.Block {
 	return past(m.block(i), m.Bytes(), from...)
 }
 
-// shortResult is result for losses, which turn short rows (simd.ShortRow): if these are side by side they leave as whole
-// lines all the same.
-func (m Matrix) shortResult(i int, from ...simd.Block) simd.Block {
+// turnedResult is result for what turns short rows (simd.ShortRow), if it does: where these are side by side they leave as
+// whole lines all the same.
+func (m Matrix) turnedResult(i int, turned bool, from ...simd.Block) simd.Block {
 	b := m.result(i, from...)
-	if m.Cols <= simd.ShortRow && m.contiguous() {
+	if turned && m.contiguous() {
 		whole := b
 		whole.Stride = 0
 		b.Past = past(whole, m.Bytes(), from...).Past
@@ -83,15 +83,19 @@ func noF64(op string, ms ...Matrix) {
 	}
 }
 
-// byRows runs body on chunks of rows of all matrices that are given.
+// byRows runs body on chunks of rows of all matrices that are given, whole lines where rows are short and side by side.
 func (c *CPU) byRows(ms []Matrix, body func(lo, hi int)) {
-	bytes := 0
+	c.forRows(ms[0].Rows, wholeLines(rowChunk(rowBytes(ms))), func(lo, hi, _, _ int) { body(lo, hi) })
+}
+
+// rowBytes is how many bytes a row has of all matrices that are given.
+func rowBytes(ms []Matrix) (bytes int) {
 	for _, m := range ms {
 		if !m.IsZero() {
 			bytes += m.Cols * m.dtype.Size()
 		}
 	}
-	c.forRows(ms[0].Rows, rowChunk(bytes), func(lo, hi, _, _ int) { body(lo, hi) })
+	return bytes
 }
 
 // Zero sets all numbers to zero.

@@ -98,7 +98,7 @@ func softmaxWidth(size, cols int) int { return 2*size + 2*padded(cols) + apart }
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
 	x := src.block(0)
 	return simd.Softmax{
-		X: x, Dst: dst.shortResult(0, x), Cols: src.Cols,
+		X: x, Dst: dst.turnedResult(0, dst.Cols <= simd.ShortRow, x), Cols: src.Cols,
 		Sum: &room[0], Gap: &room[size], Exp: &room[2*size],
 	}
 }

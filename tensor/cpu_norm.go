@@ -194,7 +194,7 @@ func (c *CPU) LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, after After
 	c.byRows([]Matrix{y, x}, func(lo, hi int) {
 		m := all
 		m.Src, m.Rows, m.Cols = x.block(lo), hi-lo, x.Cols
-		m.Dst = y.result(lo, m.Src)
+		m.Dst = y.turnedResult(lo, m.Turned(), m.Src)
 		m.Stat, m.Drop = &stat.row(lo)[0], all.Drop.Rows(lo)
 		m.Run(c.level)
 	})
@@ -215,7 +215,7 @@ func (c *CPU) LayerNormGrad(dx, dgamma, dbeta, dy, x, stat, gamma Matrix) {
 			Stat: &stat.row(lo)[0], StatStride: stat.stride * 4,
 			Gamma: scale, DGamma: &sums[0], DBeta: &sums[padded(x.Cols)],
 		}
-		g.Dx = dx.result(lo, g.Dy, g.X)
+		g.Dx = dx.turnedResult(lo, g.Turned(), g.Dy, g.X)
 		g.Run(c.level)
 	})
 }

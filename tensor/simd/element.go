@@ -79,6 +79,15 @@ type Map struct {
 	Act                 uint8
 }
 
+// Turned says whether AVX-512 turns the rows on their side (see ShortRow): those of layer norm alone.
+func (m *Map) Turned() bool {
+	most := 24
+	if m.Src.BF16 {
+		most = ShortRow
+	}
+	return m.Moments && !m.Drop.On && !m.Combine && m.Center == nil && m.Cols <= most
+}
+
 // Run computes the block with the instructions of a level.
 func (m *Map) Run(l Level) {
 	if m.Rows > 0 && m.Cols > 0 {

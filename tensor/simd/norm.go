@@ -72,6 +72,9 @@ type LayerGrad struct {
 	Gamma, DGamma, DBeta *float32
 }
 
+// Turned says whether AVX-512 turns the rows on their side (see ShortRow).
+func (g *LayerGrad) Turned() bool { return g.Cols <= 16 }
+
 // Run computes the block's rows.
 func (g *LayerGrad) Run(l Level) {
 	if g.Rows > 0 && g.Cols > 0 {

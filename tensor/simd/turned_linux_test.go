@@ -187,6 +187,34 @@ func TestShortRowsPastTheCaches(t *testing.T) {
 	})
 }
 
+// TestShortNormsPastTheCaches: the same of layer norm and its gradient, where these say that they turn rows.
+func TestShortNormsPastTheCaches(t *testing.T) {
+	const rows = 70
+	shortCases(t, func(t *testing.T, what string, l Level, _, cols, gap int, half bool, r *rand.Rand) {
+		x, dy, stat, room := fenced(t, rows, cols, gap, half, r), fenced(t, rows, cols, gap, half, r), make([]float32, 2*rows), make([]float32, 3*(cols+16))
+		for j := range cols {
+			room[2*cols+32+j] = float32(r.NormFloat64())
+		}
+		var y, dx [2][]byte
+		for k := range y {
+			size := map[bool]int{false: 4, true: 2}[half]
+			result := func(past bool) ([]byte, Block) {
+				b := aligned[byte](rows*cols*size + 64)
+				return b, Block{Data: unsafe.Pointer(&b[0]), Stride: cols * size, BF16: half, Past: k == 1 && past}
+			}
+			m := Map{Src: x, Rows: rows, Cols: cols, Stat: &stat[0], StatStride: 8, Moments: true, Eps: 1e-3}
+			y[k], m.Dst = result(m.Turned())
+			m.Run(l)
+			g := LayerGrad{Dy: dy, X: x, Rows: rows, Cols: cols, Stat: &stat[0], StatStride: 8, Gamma: &room[2*cols+32], DGamma: &room[0], DBeta: &room[cols+16]}
+			dx[k], g.Dx = result(g.Turned())
+			g.Run(l)
+		}
+		if !slices.Equal(y[0], y[1]) || !slices.Equal(dx[0], dx[1]) {
+			t.Fatalf("%s: rows alike %v, gradients %v", what, slices.Equal(y[0], y[1]), slices.Equal(dx[0], dx[1]))
+		}
+	})
+}
+
 // TestShortArgmax: the first largest column of short rows, of which many are alike.
 func TestShortArgmax(t *testing.T) {
 	shortCases(t, func(t *testing.T, what string, l Level, rows, cols, gap int, half bool, r *rand.Rand) {
