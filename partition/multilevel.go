@@ -49,14 +49,17 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts, limit: l.limit}
 	g := m.newMLGraph(p, l.constraints)
 	m.style = g.style(p.Parts)
-	part := m.run(g)
+	s := m.run(g)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	for v := range parts {
-		parts[v] = uint32(part[v])
+	for v, k := range s.part {
+		parts[v] = uint32(k)
 	}
-	return parts, settle(ctx, p, parts, l.of(parts))
+	for k, weight := range l.weight {
+		copy(weight, s.load[k*g.con:])
+	}
+	return parts, settle(ctx, p, parts, l)
 }
 
 // mlPartition is one run of Multilevel.
@@ -74,7 +77,7 @@ func (m *mlPartition) progress(stage string, done, total int) {
 }
 
 // run is the multilevel scheme. What it returns is of no use if the context has ended.
-func (m *mlPartition) run(g *mlGraph) []uint16 {
+func (m *mlPartition) run(g *mlGraph) *mlState {
 	var levels []mlLevel
 	for m.ctx.Err() == nil {
 		coarse, level, ok := m.coarsen(g, len(levels))
@@ -88,19 +91,24 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 	if m.ctx.Err() != nil { // the graph may be large still
 		return nil
 	}
-	part := m.initial(g, m.k, m.limits(g))
-	part = m.refine(g, part, nil, len(levels) == 0)
+	s := newMLState(g, m.k, m.initial(g, m.k, m.limits(g)), mlSpread(m.limits(g), m.k))
+	m.refine(s, nil, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
-		near := m.nearby(levels[i], g, part)
-		g.free(m.mlRun)
-		g = levels[i].fine
-		fine := m.project(levels[i], part)
-		mlFree(m.mem, part)
-		part = m.refine(g, fine, near, i == 0)
+		near := m.nearby(levels[i])
+		m.finer(s, levels[i])
+		m.refine(s, near, i == 0)
 		mlFree(m.mem, near)
 		m.progress("refine", len(levels)-i, len(levels))
 	}
-	return part
+	return s
+}
+
+// finer carries s to the finer level, where its parts weigh what they do.
+func (m *mlPartition) finer(s *mlState, l mlLevel) {
+	s.g.free(m.mlRun)
+	fine := m.project(l, s.part)
+	mlFree(m.mem, s.part)
+	s.g, s.part, s.limit = l.fine, fine, mlSpread(m.limits(l.fine), m.k)
 }
 
 // coarsen makes the next level, unless the graph is small already or will not shrink.
@@ -130,8 +138,8 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 func (m *mlPartition) coarsest() int { return max(m.style.perPart*m.k, m.style.fewest) }
 
 // refine improves a partition of one level.
-func (m *mlPartition) refine(g *mlGraph, part []uint16, near []uint32, finest bool) []uint16 {
-	s := newMLState(g, m.k, part, mlSpread(m.limits(g), m.k))
+func (m *mlPartition) refine(s *mlState, near []uint32, finest bool) {
+	g := s.g
 	small := g.off[g.n] <= mlSmall
 	if !small {
 		hold, patience := 0.75, 1
@@ -156,25 +164,20 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, near []uint32, finest bo
 	if finest && m.p.Objective == Volume {
 		m.lowerVolume(s)
 	}
-	return s.part
 }
 
 // nearby lists the vertices that can be on the boundary of a level because those they
-// went to are on that of the coarser one; nil, for all, if that is large.
-func (m *mlPartition) nearby(l mlLevel, coarse *mlGraph, part []uint16) []uint32 {
+// went to are on that of the coarser one, as its refinement knows it; nil, for all, if
+// that is large.
+func (m *mlPartition) nearby(l mlLevel) []uint32 {
 	if l.fine.off[l.fine.n] > mlSmall {
 		return nil
 	}
-	boundary := mlMake[bool](m.mem, coarse.n)
-	for v, own := range part {
-		for _, u := range coarse.adj[coarse.off[v]:coarse.off[v+1]] {
-			if part[u] != own {
-				boundary[v] = true
-				break
-			}
-		}
+	boundary := mlMake[bool](m.mem, m.refiner.g.n)
+	for _, v := range m.refiner.boundary() {
+		boundary[v] = true
 	}
-	near := mlMake[uint32](m.mem, l.fine.n)
+	near := mlMakeSparse[uint32](m.mem, l.fine.n)
 	n := 0
 	for v, c := range l.to {
 		near[n] = uint32(v)

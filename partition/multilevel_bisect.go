@@ -93,14 +93,12 @@ func (b *mlInitial) halve(pieces []mlPiece) (next []mlPiece) {
 		sides[i] = w.alone(b.r).bisect(p.g, b.sides(p), p.key.Fold(uint64(i%tries)))
 	})
 	halves := make([]mlPiece, 2*len(pieces))
-	b.r.each(len(halves), 1, func(_ *mlScratch, i, _, _ int) {
-		best := mlBest(sides[i/2*tries : (i/2+1)*tries])
-		halves[i] = b.half(pieces[i/2], best.side, i%2)
+	b.r.each(len(pieces), 1, func(_ *mlScratch, i, _, _ int) {
+		p, side := pieces[i], mlBest(sides[i*tries:(i+1)*tries]).side
+		halves[2*i], halves[2*i+1] = b.half(p, side, 0), b.half(p, side, 1)
+		p.g.free(b.r)
+		mlFree(b.r.mem, p.ids)
 	})
-	for i := range pieces {
-		pieces[i].g.free(b.r)
-		mlFree(b.r.mem, pieces[i].ids)
-	}
 	for _, h := range halves {
 		b.loose = append(b.loose, h.loose...)
 		if h.k > 1 && h.g.n > 0 {
@@ -182,33 +180,38 @@ func (b *mlInitial) sides(p *mlPiece) []int64 {
 }
 
 // extract is the graph of one side of g: of members, its vertices, and the edges between
-// them. Those without such edges are set aside.
+// them. Those without such edges are set aside. Edges are counted first: all pieces that
+// are cut at a time live side by side, and none should hold more than it needs.
 func (r *mlRun) extract(g *mlGraph, side []uint16, s uint16) (sub *mlGraph, members, loose []uint32) {
 	mem := r.mem
-	to := mlMake[uint32](mem, g.n)
+	to := mlMakeSparse[uint32](mem, g.n)
 	defer mlFree(mem, to)
-	sub = &mlGraph{con: g.con, off: mlMake[int64](mem, g.n+1)[:1], vw: mlMake[int64](mem, g.n*g.con)[:0]}
-	members = mlMake[uint32](mem, g.n)[:0]
+	sub = &mlGraph{con: g.con}
+	edges := 0
 	for v := range uint32(g.n) {
 		to[v] = mlNone
 		if side[v] != s {
 			continue
 		}
-		if !g.touches(v, side) {
+		beside, itself := g.beside(v, side)
+		if beside == itself {
 			loose = append(loose, v)
 			continue
 		}
 		to[v] = uint32(sub.n)
 		sub.n++
-		members = append(members, v)
-		for c := range g.con {
-			sub.vw = append(sub.vw, g.load(v, c))
-		}
+		edges += beside
 	}
-	sub.adj, sub.w = mlMakeSparse[uint32](mem, int(g.off[g.n]))[:0], mlMakeSparse[uint32](mem, int(g.off[g.n]))[:0]
+	members = mlMakeSparse[uint32](mem, sub.n)[:0]
+	sub.off, sub.vw = mlMake[int64](mem, sub.n+1)[:1], mlMakeSparse[int64](mem, sub.n*g.con)[:0]
+	sub.adj, sub.w = mlMakeSparse[uint32](mem, edges)[:0], mlMakeSparse[uint32](mem, edges)[:0]
 	for v := range uint32(g.n) {
 		if to[v] == mlNone {
 			continue
+		}
+		members = append(members, v)
+		for c := range g.con {
+			sub.vw = append(sub.vw, g.load(v, c))
 		}
 		for e := g.off[v]; e < g.off[v+1]; e++ {
 			if u := to[g.adj[e]]; u != mlNone {
@@ -217,19 +220,17 @@ func (r *mlRun) extract(g *mlGraph, side []uint16, s uint16) (sub *mlGraph, memb
 		}
 		sub.off = append(sub.off, int64(len(sub.adj)))
 	}
-	sub.off, sub.vw = mlShrink(mem, sub.off, len(sub.off)), mlShrink(mem, sub.vw, len(sub.vw))
-	sub.adj, sub.w = mlShrink(mem, sub.adj, len(sub.adj)), mlShrink(mem, sub.w, len(sub.w))
-	return sub, mlShrink(mem, members, len(members)), loose
+	return sub, members, loose
 }
 
-// touches tells whether v has a neighbour on its side.
-func (g *mlGraph) touches(v uint32, side []uint16) bool {
+// beside counts v's neighbours on its side, and how many of them are v itself.
+func (g *mlGraph) beside(v uint32, side []uint16) (all, itself int) {
+	own := side[v]
 	for _, u := range g.adj[g.off[v]:g.off[v+1]] {
-		if side[u] == side[v] && u != v {
-			return true
-		}
+		all += int(mlOne(side[u] == own))
+		itself += int(mlOne(u == v))
 	}
-	return false
+	return all, itself
 }
 
 // place puts vertices that were set aside where they have most edges and fit,

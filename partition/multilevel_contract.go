@@ -26,12 +26,11 @@ func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLev
 		}
 	}
 	bound := mlMake[int64](r.mem, n+1) // by coarse vertex: edges of all its members
+	for v, l := range label {
+		bound[l+1] += int64(g.degree(uint32(v)))
+	}
 	for i := range n {
-		b := bound[i]
-		for _, v := range member[first[i]:first[i+1]] {
-			b += int64(g.degree(v))
-		}
-		bound[i+1] = b
+		bound[i+1] += bound[i]
 	}
 	c.adj, c.w = mlMakeSparse[uint32](r.mem, int(bound[n])), mlMakeSparse[uint32](r.mem, int(bound[n]))
 	c.off = mlMake[int64](r.mem, n+1)
@@ -57,10 +56,9 @@ func (r *mlRun) number(label []uint32) int {
 	id := mlMake[uint32](r.mem, len(label))
 	var n uint32
 	for v, l := range label {
-		if id[l] == 0 {
-			n++
-			id[l] = n
-		}
+		fresh := mlOne(id[l] == 0) // who is the first of a cluster nobody can foresee: no branches
+		n += fresh
+		id[l] |= n & -fresh
 		label[v] = id[l] - 1
 	}
 	mlFree(r.mem, id)
@@ -131,28 +129,25 @@ func (r *mlRun) merge(s *mlScratch, g, c *mlGraph, to, member []uint32, i uint32
 // mlFewVertices are so few that an array over all of them stays in the cache.
 const mlFewVertices = 1 << 14
 
-// mergeFew is merge for them. The row is put together aside, with i's own place first:
-// whether an edge is new nobody can foresee, so nothing may depend on it but numbers.
+// mergeFew is merge for them. Whether an edge is new nobody can foresee, so nothing may
+// depend on it but numbers: its end is written in any case, and stays if it is new.
 func mergeFew(s *mlScratch, g, c *mlGraph, to, member []uint32, i uint32, at int64) int64 {
-	if s.row == nil {
-		s.row = &mlRow{}
+	if s.sum == nil {
+		s.sum = &[mlFewVertices]uint32{}
 	}
-	place, slot := &s.row.place, &s.row.slot
 	const mask = mlFewVertices - 1
-	place[i&mask] = 1
-	n := uint64(2)
+	sum, row, n := s.sum, c.adj[at:], uint64(0)
+	sum[i&mask] = 1 // never new
 	for _, v := range member {
 		lo, hi := g.off[v], g.off[v+1]
 		adj := g.adj[lo:hi]
 		if g.w == nil {
 			for _, u := range adj {
 				l := to[u]
-				p := uint64(place[l&mask])
-				fresh := (p - 1) >> 63
-				p += n & -fresh
-				n += fresh
-				place[l&mask] = uint16(p)
-				slot[p&mask] = uint64(l)<<32 | uint64(uint32(slot[p&mask])+1)
+				old := sum[l&mask]
+				sum[l&mask] = old + 1
+				row[n] = l
+				n += (uint64(old) - 1) >> 63
 			}
 			continue
 		}
@@ -160,23 +155,19 @@ func mergeFew(s *mlScratch, g, c *mlGraph, to, member []uint32, i uint32, at int
 		w = w[:len(adj)]
 		for j, u := range adj {
 			l := to[u]
-			p := uint64(place[l&mask])
-			fresh := (p - 1) >> 63
-			p += n & -fresh
-			n += fresh
-			place[l&mask] = uint16(p)
-			slot[p&mask] = uint64(l)<<32 | uint64(uint32(slot[p&mask])+w[j])
+			old := sum[l&mask]
+			sum[l&mask] = old + w[j]
+			row[n] = l
+			n += (uint64(old) - 1) >> 63
 		}
 	}
-	place[i&mask], slot[1] = 0, 0
-	row := slot[2:n]
-	adj, w := c.adj[at:][:len(row)], c.w[at:][:len(row)]
-	for j, x := range row {
-		adj[j], w[j] = uint32(x>>32), uint32(x)
-		place[x>>32&mask], row[j] = 0, 0
+	sum[i&mask] = 0
+	w := c.w[at:][:n]
+	for j, l := range row[:n] {
+		w[j], sum[l&mask] = sum[l&mask], 0
 	}
-	c.off[i+1] = int64(len(row))
-	return at + int64(len(row))
+	c.off[i+1] = int64(n)
+	return at + int64(n)
 }
 
 // closeGaps moves the ranges together and gives back what is over.

@@ -55,12 +55,13 @@ func (c *mlClustering) equalBalls(order []uint32) {
 		if count[v] != 1 {
 			continue
 		}
+		count[v] = 0 // not its own neighbour
 		size := uint32(1)
-		for _, u := range c.g.adj[c.g.off[v]:c.g.off[v+1]] {
-			if count[u] == 1 && u != v && size < most {
-				label[u], count[u] = v, 0
-				size++
-			}
+		for _, u := range c.g.adj[c.g.off[v]:c.g.off[v+1]] { // who is alone nobody can foresee: no branches
+			joins := mlOne(count[u] == 1) & mlOne(size < most)
+			label[u] ^= (label[u] ^ v) & -joins
+			count[u] -= joins
+			size += joins
 		}
 		count[v] = size
 	}

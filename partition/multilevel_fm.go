@@ -41,7 +41,10 @@ func (r *mlRun) fm(s *mlState, near []uint32) *mlFM {
 	f := r.refiner
 	f.mlState, f.ctx = s, r.ctx
 	f.locked, f.seen = mlRenew(r.mem, f.locked, s.g.n), mlRenew(r.mem, f.seen, s.g.n)
-	f.fresh, f.in, f.out = mlRenew(r.mem, f.fresh, s.g.n), mlRenew(r.mem, f.in, s.g.n), mlRenew(r.mem, f.out, s.g.n)
+	f.fresh = mlRenew(r.mem, f.fresh, s.g.n)
+	mlFree(r.mem, f.in)
+	mlFree(r.mem, f.out)
+	f.in, f.out = mlMakeSparse[uint32](r.mem, s.g.n), mlMakeSparse[uint32](r.mem, s.g.n)
 	f.first, f.begun, f.near = near, false, f.near[:0]
 	f.conn = mlResize(f.conn, s.k)
 	f.queue.reset(mlRenew(r.mem, f.queue.node, s.g.n))

@@ -73,12 +73,7 @@ type mlScratch struct {
 	hit    []uint16 // parts whose conn is not zero
 	own    *mlRun   // for alone
 
-	row *mlRow // for mergeFew
-}
-
-type mlRow struct {
-	place [mlFewVertices]uint16
-	slot  [mlFewVertices]uint64
+	sum *[mlFewVertices]uint32 // for mergeFew, all zero between rows
 }
 
 func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlRun {

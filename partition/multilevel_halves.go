@@ -16,14 +16,14 @@ type mlHalves struct {
 	moves  []uint32
 }
 
-// halves prepares refinement of s, in memory that is used again and again.
+// halves prepares refinement of s, in memory that coarsening or the level before has left.
 func (r *mlRun) halves(s *mlState) *mlHalves {
 	h := &r.bisector
 	h.mlState = s
 	n := s.g.n
-	h.whole, h.out, h.locked = mlResize(h.whole, n), mlResize(h.out, n), mlResize(h.locked, n)
+	h.whole, h.out, h.locked = mlRenew(r.mem, h.whole, n), mlRenew(r.mem, h.out, n), mlRenew(r.mem, h.locked, n)
 	for i := range h.queue {
-		h.queue[i].reset(mlResize(h.queue[i].node, n))
+		h.queue[i].reset(mlRenew(r.mem, h.queue[i].node, n))
 	}
 	for v := range uint32(n) {
 		own := s.part[v]

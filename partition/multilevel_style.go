@@ -59,11 +59,10 @@ func (g *mlGraph) skewed() bool {
 // even tells whether nearly all vertices have as many neighbours, as in a mesh: their
 // variance is below a tenth of what chance would make it, the mean.
 func (g *mlGraph) even() bool {
-	var squares float64
+	squares := 0
 	for v := range uint32(g.n) {
-		d := float64(g.degree(v))
-		squares += d * d
+		squares += g.degree(v) * g.degree(v)
 	}
 	mean := float64(g.off[g.n]) / float64(g.n)
-	return squares/float64(g.n)-mean*mean < mean/10
+	return float64(squares)/float64(g.n)-mean*mean < mean/10
 }

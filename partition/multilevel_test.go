@@ -374,7 +374,7 @@ func mlGrown(t *testing.T, check func(r *mlRun, s *mlState, start int, cut int64
 func mlWeighHalves(t *testing.T, h *mlHalves) {
 	t.Helper()
 	out := slices.Clone(h.out)
-	h = (&mlRun{}).halves(h.mlState)
+	h = (&mlRun{mem: &mlMemory{}}).halves(h.mlState)
 	if !slices.Equal(out, h.out) {
 		t.Fatal("weights between the sides are not what they are believed to be")
 	}
@@ -390,6 +390,90 @@ func mlRecount(t *testing.T, s *mlState, believed int64) {
 	s.weigh()
 	if !slices.Equal(load, s.load) {
 		t.Fatalf("loads %v, believed %v", s.load, load)
+	}
+}
+
+// What a level hands to the finer one, its loads and where its boundary can be, against a
+// recount.
+func TestFinerLevelsKeepCount(t *testing.T) {
+	for seed := range uint64(3) {
+		p := &Problem{Graph: mlGrid(t, 60, 60), Parts: 5}
+		l := newLoads(p)
+		m := &mlPartition{mlRun: newMLRun(context.Background(), rng.New(seed), 2, &mlMemory{}), p: p, k: 5, limit: l.limit}
+		g := m.newMLGraph(p, l.constraints)
+		m.style = g.style(5)
+		coarse, level, _ := m.coarsen(g, 0)
+		s := newMLState(coarse, 5, m.initial(coarse, 5, m.limits(coarse)), mlSpread(m.limits(coarse), 5))
+		m.refine(s, nil, false)
+		var want []uint32
+		for v, c := range level.to {
+			if slices.ContainsFunc(coarse.adj[coarse.off[c]:coarse.off[c+1]], func(u uint32) bool { return s.part[u] != s.part[c] }) {
+				want = append(want, uint32(v))
+			}
+		}
+		if near := m.nearby(level); !slices.Equal(near, want) {
+			t.Fatalf("%d vertices can be on the boundary, want %d", len(near), len(want))
+		}
+		cut := s.cut()
+		m.finer(s, level)
+		if s.g != g || !slices.Equal(s.limit, mlSpread(m.limit, 5)) {
+			t.Fatal("it is not the finer level")
+		}
+		mlRecount(t, s, cut)
+		m.mem.freeAll()
+	}
+}
+
+// One side of a graph, against what all of its vertices and edges say; some have no edges
+// there but to themselves.
+func TestExtractIsOneSide(t *testing.T) {
+	for seed := range uint64(20) {
+		r, fine, coarse, _ := mlWeighted(t, seed)
+		loops := &mlGraph{n: 40, con: 1, off: make([]int64, 1)}
+		for v := range uint32(40) {
+			for range v % 3 {
+				loops.adj = append(loops.adj, v)
+			}
+			if v < 20 {
+				loops.adj = append(loops.adj, v^1)
+			}
+			loops.off = append(loops.off, int64(len(loops.adj)))
+		}
+		for _, g := range []*mlGraph{fine, coarse, loops} {
+			side := make([]uint16, g.n)
+			for v := range side {
+				side[v] = uint16(r.key.IntN(uint64(v), 2))
+			}
+			sub, members, loose := r.extract(g, side, 1)
+			var alone []uint32
+			at := 0
+			for v := range uint32(g.n) {
+				var row, weight []uint32
+				for e := g.off[v]; e < g.off[v+1]; e++ {
+					if u := g.adj[e]; side[u] == 1 {
+						row, weight = append(row, u), append(weight, g.edgeWeight(e))
+					}
+				}
+				switch {
+				case side[v] != 1:
+				case !slices.ContainsFunc(row, func(u uint32) bool { return u != v }):
+					alone = append(alone, v)
+				default:
+					lo, hi := sub.off[at], sub.off[at+1]
+					var got []uint32
+					for _, u := range sub.adj[lo:hi] {
+						got = append(got, members[u])
+					}
+					if members[at] != v || !slices.Equal(got, row) || !slices.Equal(sub.w[lo:hi], weight) || sub.load(uint32(at), 0) != g.load(v, 0) {
+						t.Fatalf("vertex %d has neighbours %v, weights %v, want %v, %v", v, got, sub.w[lo:hi], row, weight)
+					}
+					at++
+				}
+			}
+			if at != sub.n || at != len(members) || !slices.Equal(loose, alone) {
+				t.Fatalf("%d vertices and %v set aside, want %d and %v", sub.n, loose, at, alone)
+			}
+		}
 	}
 }
 
