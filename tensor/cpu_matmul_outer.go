@@ -12,11 +12,8 @@ import (
 
 // outer reports whether aᵀ·b goes this way: with more columns, tiles of what is packed are as fast or faster.
 func (c *CPU) outer(a, b Matrix) bool {
-	most := 16
-	if b.Cols <= simd.OuterWidth {
-		most = 32
-	}
-	return c.level >= simd.AVX512 && a.dtype == F32 && b.dtype == F32 && a.Cols <= min(most, b.Cols)
+	return c.level >= simd.AVX512 && a.dtype == F32 && b.dtype == F32 && a.Cols <= b.Cols &&
+		(a.Cols <= 16 || b.Cols <= simd.OuterWidth)
 }
 
 // outerRows is how many rows a slice has. Rows that are a power of two apart share a few sets of the nearest cache, which
@@ -31,6 +28,9 @@ func outerRows(cols int) int {
 // newOuter has the sizes of aᵀ·b: sums have whole steps of columns of a, and whole vectors of b's.
 func newOuter(a, b Matrix) tallTall {
 	g := tallTall{m: (a.Cols + 7) &^ 7, n: (b.Cols + 15) &^ 15, depth: outerRows(b.Cols)}
+	if outerSquare(a, b) {
+		g = newOuterSquare(a, b)
+	}
 	g.inGroups(a.Rows, g.m, g.n)
 	return g
 }
@@ -39,7 +39,7 @@ func newOuter(a, b Matrix) tallTall {
 func (c *CPU) tallTallOuter(dst, a, b Matrix, op MatMul) {
 	g := newOuter(a, b)
 	sums := c.Scratch(F32, g.groups, g.m*g.n)
-	steps := make([]perCore[simd.Outer], c.threads)
+	steps := make([]perCore[simd.OuterSquare], c.threads)
 	c.run(g.groups, func(group, thread int) {
 		t := &steps[thread].of
 		lo := group * g.rows
@@ -52,7 +52,11 @@ func (c *CPU) tallTallOuter(dst, a, b Matrix, op MatMul) {
 		for first := lo; lo < hi; lo += g.depth {
 			end := min(hi, lo+g.depth)
 			t.Rows, t.Add = end-lo, flag(lo > first)
-			c.outerSlice(t, sum, a.Slice(lo, end), b.Slice(lo, end))
+			if outerSquare(a, b) {
+				c.outerSquareSlice(t, sum, a.Slice(lo, end), b.Slice(lo, end))
+			} else {
+				c.outerSlice(&t.Outer, sum, a.Slice(lo, end), b.Slice(lo, end))
+			}
 		}
 	})
 	c.addGroups(dst, sums, g.n, op)

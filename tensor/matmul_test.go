@@ -153,6 +153,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{100, 9, 7}, {75, 64, 16}, {70, 33, 64}, {64, 100, 16}, // bfloat16 rounded as it is made
 		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, {7, 1100, 7}, {7, 100, 40}, // weights' gradients of few columns
 		{40, 300, 130}, {256, 31, 33}, {48, 97, 141}, // and of 33 to 48
+		{40, 300, 40}, {33, 97, 39}, {47, 101, 48}, {45, 31, 26}, // by no more
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {
@@ -197,7 +198,7 @@ func TestMatMulTall(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(level)))
 			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
 				op := MatMul{TransA: true}
-				for _, s := range [][3]int{{30, 9001, 35}, {67, 2001, 72}, {50, 6301, 55}, {7, 9001, 12}, {40, 3001, 130}, {70, 3001, 5}} {
+				for _, s := range [][3]int{{30, 9001, 35}, {67, 2001, 72}, {50, 6301, 55}, {7, 9001, 12}, {40, 3001, 130}, {70, 3001, 5}, {41, 5001, 47}} {
 					dst, a, b := randomProduct(c, r, s[0], s[1], s[2], op, types, false)
 					checkProduct(t, c, dst, a, b, op)
 				}

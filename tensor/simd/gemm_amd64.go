@@ -57,6 +57,14 @@ func runOuter(t *Outer) {
 	[3]func(*byte){outer512w1, outer512w2, outer512w3}[(t.Cols-1)/16]((*byte)(unsafe.Pointer(t)))
 }
 
+func runOuterSquare(t *OuterSquare) {
+	run := outer512by48
+	if t.Cols <= 40 {
+		run = outer512by40
+	}
+	run((*byte)(unsafe.Pointer(t)))
+}
+
 func transpose(dst, src *float32, dstStride, srcStride, blocks int) {
 	transpose512(dst, src, 4*dstStride, 4*srcStride, blocks)
 }

@@ -14,6 +14,8 @@ func runFan(*Fan) {}
 
 func runOuter(*Outer) {}
 
+func runOuterSquare(*OuterSquare) {}
+
 func transpose(*float32, *float32, int, int, int) {}
 
 func copyLeft(*float32, *float32, int, int, int) {}

@@ -191,6 +191,12 @@ func outer512w2(t *byte)
 func outer512w3(t *byte)
 
 //go:noescape
+func outer512by48(t *byte)
+
+//go:noescape
+func outer512by40(t *byte)
+
+//go:noescape
 func copyRows512(dst *float32, src *float32, rows int, cols int, stride int)
 
 //go:noescape

@@ -29,6 +29,8 @@ func main() {
 	for vectors := range 3 {
 		outer512(vectors + 1)
 	}
+	outerSquare512(false)
+	outerSquare512(true)
 	masks()
 	copyRows512()
 	packRows512(1, false)
