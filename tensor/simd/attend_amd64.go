@@ -46,9 +46,8 @@ type attendGradArgs struct {
 	z         unsafe.Pointer
 	zStride   int
 	headShape
-	dstHead, dstShift     int // as headBytes and shift, of dst
 	mode                  int
-	loop                  int // how wide rows of many lines are asked for: not at all, from the third-level cache, from memory
+	loop                  int // how wide rows are asked for, see gradAsk
 	prefetch              int
 	last                  *uint32 // the last entry, whose wide row may be asked for early
 	ask                   *uint32 // the same for what coefficients are made of; nil: none
@@ -85,13 +84,12 @@ type attendRowArgs struct {
 	srcStride       int
 	dst             unsafe.Pointer
 	dstStride       int
-	vectors         int // of 16 float32, or blocks of 32 bfloat16
 	mask            uint64
 	mode            int
 	weights         *float32
 	gap             int
 	patterns        *uint32
-	loop            int // heads that whole vectors or blocks are of, or 0, times two; and 1 for bfloat16 rows that are asked for
+	loop            int // of vectors or blocks, heads that whole ones are of or 0, and 1 for bfloat16 rows that are asked for
 	prefetch        int
 	last            *uint32
 	inv             unsafe.Pointer
@@ -107,12 +105,18 @@ type attendRowArgs struct {
 	headShape
 }
 
-// headShape is heads as the loops that make dot products take them: each by itself, in whole vectors of float32, or blocks
-// of bfloat16, and what is left. The last of a row, not to reach behind it, starts shift bytes earlier.
+// headShape is how a row is cut into runs of vectors of float32, or blocks of bfloat16. For loops that make dot products a run is a head, or
+// heads that share a vector, and what is left: the last of a row, not to reach behind it, starts shift bytes earlier.
 type headShape struct {
-	shape, headBytes, lastByte, shift int
-	tail                              uint64 // columns of the row's last vector or block
-	evens, odds                       uint64 // lanes of those of other heads, of a block in two vectors
+	shape                      int
+	each, whole                int    // vectors or blocks a run, and bytes of all but the last
+	headBytes, lastByte, shift int    // lastByte is from the last vector's first
+	tail                       uint64 // columns of the row's last vector or block
+	evens, odds                uint64 // lanes of those of other heads, of a block in two vectors
+	runs                       int
+	dstHead, dstShift          int // as headBytes, shift and whole, of dst
+	dstWhole                   int
+	unused                     int // bytes of the room for a run that it leaves
 }
 
 func bits(x float32) uint64 { return uint64(math.Float32bits(x)) }
@@ -166,18 +170,29 @@ func rowsWithin(ptr []int64, r, rows, limit int) int {
 	return hi - r
 }
 
-// pattern fills p with the head of each lane of a panel's vectors: columns
+// pattern fills p with the head of each lane of a panel's vectors, as far as there are any its last: columns
 // from col on of heads of the given width. Bfloat16 has even columns, then odd ones, of each 32.
 func pattern(p []float32, col, cols, width int, bf16 bool) *uint32 {
 	words := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(p))), panelCols)
-	for i := range words {
+	first := unusedCols(cols, bf16)
+	clear(words[:first])
+	for i := range panelCols - first {
 		c := i
 		if bf16 { // laneOf, the other way round
 			c = i&^31 + i%16*2 + i>>4&1
 		}
-		words[i] = uint32(min(col+c, col+cols-1) / width)
+		words[first+i] = uint32(min(col+c, col+cols-1) / width)
 	}
 	return &words[0]
+}
+
+// unusedCols is where the vectors or blocks of so many columns start in a panel.
+func unusedCols(cols int, bf16 bool) int {
+	block := 16
+	if bf16 {
+		block = 32
+	}
+	return panelCols - (cols+block-1)/block*block
 }
 
 // aheadOf is how many bytes of index to look ahead for rows of src: asking
@@ -195,24 +210,21 @@ func aheadFrom(src Strided, bytes int) int {
 	return 4 * prefetchEntries
 }
 
-// gradAhead is attendAhead for the backward pass, which is done with short rows long before they would come: one head of 40 bfloat16
-// numbers takes 20 ns an entry asked for 24 ahead, 25 asked for 8 ahead.
-func gradAhead(src Strided, cols int) int {
-	if attendAhead(src) == 0 {
-		return 0
+// gradAsk is which loop the backward pass takes over wide rows of src, of each vectors or blocks a head, and how many bytes of index it
+// looks ahead: 0 asks for none, 1 for rows that come soon, 2 for what no cache has. It is done with short rows long before they would
+// come: one head of 40 bfloat16 numbers takes 20 ns an entry asked for 24 ahead, 25 asked for 8 ahead. Long ones of bfloat16, which
+// keep many instructions waiting for a line, are always asked for.
+func (p headPass) gradAsk(src Strided, width, each int) (loop, ahead int) {
+	bf16 := src.B16 != nil
+	switch long := p.share == 1 && p.heads*each >= 8; {
+	case attendAhead(src) == 0 && !(long && bf16):
+		return 0, 0
+	case !long:
+		return 1, 4*min(max(4096/(p.heads*width*src.size()), prefetchEntries), 24) - 4
+	case bf16 || len(src.F32) < 1<<20:
+		return 1, 4 * 4
 	}
-	return 4 * min(max(4096/(cols*src.size()), prefetchEntries), 24)
-}
-
-// loopOf is the loop over wide rows of src: 0 where they are near, 2 where they are in no cache.
-func loopOf(src Strided) int {
-	switch bytes := 4*len(src.F32) + 2*len(src.B16); {
-	case attendAhead(src) == 0:
-		return 0
-	case bytes < 32<<20:
-		return 1
-	}
-	return 2
+	return 2, 4 * 16
 }
 
 // cached is how many numbers are taken to stay in a core's caches.
@@ -230,6 +242,14 @@ func vectorsOf(cols int, bf16 bool) (n int, mask uint64) {
 	return (cols + 15) / 16, 0xffff >> (-cols & 15)
 }
 
+// panelShape is that of a panel, one run, and the mask of its last vector or block.
+func panelShape(cols int, bf16 bool) (s headShape, mask uint64) {
+	s.runs, s.unused = 1, 4*unusedCols(cols, bf16)
+	s.each, mask = vectorsOf(cols, bf16)
+	s.whole = 64 * (s.each - 1)
+	return s, mask
+}
+
 func attendFast(level Level, a *Attention) bool {
 	bf16 := a.Z.B16 != nil
 	if level < AVX512 || (!bf16 && a.Dst.B16 != nil) || len(a.Left.F32) >= 1<<31 {
@@ -238,7 +258,8 @@ func attendFast(level Level, a *Attention) bool {
 	p, cols := Lanes(a.Heads), a.Heads*a.Width
 	work := a.Work
 	patterns := work[:(cols+panelCols-1)/panelCols*panelCols]
-	work = work[len(patterns):]
+	stage := work[len(patterns):][:panelCols]
+	work = work[len(patterns)+panelCols:]
 	for c := 0; c < cols; c += panelCols {
 		pattern(patterns[c:], c, min(panelCols, cols-c), a.Width, bf16)
 	}
@@ -275,7 +296,7 @@ func attendFast(level Level, a *Attention) bool {
 		default:
 			attendWeights512(raw)
 		}
-		a.sum512(level, r, n, &work[0], patterns)
+		a.sum512(level, r, n, &work[0], patterns, &stage[0])
 	}
 	return true
 }
@@ -287,11 +308,11 @@ func (s *Strided) at(r, c int) (p unsafe.Pointer, stride int) {
 }
 
 // sum512 sums rows r to r+n with weights, in panels of columns.
-func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []float32) {
+func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []float32, stage *float32) {
 	bf16 := a.Z.B16 != nil
 	s := attendRowArgs{
 		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, gap: 4 * Lanes(a.Heads),
-		scale: bits(1), heads: 1<<a.Heads - 1,
+		scale: bits(1), heads: 1<<a.Heads - 1, zbuf: stage,
 	}
 	if a.Drop.On {
 		s.scale = bits(a.Drop.Scale)
@@ -301,7 +322,6 @@ func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []f
 	}
 	for c := 0; c < a.Heads*a.Width; c += panelCols {
 		cols := min(panelCols, a.Heads*a.Width-c)
-		s.vectors, s.mask = vectorsOf(cols, bf16)
 		s.src, s.srcStride = a.Z.at(0, c)
 		s.dst, s.dstStride = a.Dst.at(r, c)
 		s.inv, s.invStride = a.Inv.at(r, 0)
@@ -310,9 +330,11 @@ func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []f
 			s.mode |= modeStream
 		}
 		s.patterns = (*uint32)(unsafe.Pointer(&patterns[c]))
+		s.headShape, s.mask = panelShape(cols, bf16)
+		s.dstWhole = s.whole / a.Z.size() * a.Dst.size()
 		first, heads := wholeHeads(c, cols, a.Width, bf16)
 		s.weights = (*float32)(unsafe.Add(unsafe.Pointer(weights), 4*first))
-		s.loop = 2 * heads
+		s.loop = 64*s.each + 2*heads
 		if bf16 && s.prefetch > 0 {
 			s.loop++
 		}
@@ -406,18 +428,30 @@ func (p headPass) shape(width int, bf16 bool) headShape {
 		size = 2
 	}
 	rest, each := (run-1)%block+1, (run+block-1)/block
-	s := headShape{headBytes: size * run, lastByte: size*run - 1, tail: 1<<rest - 1, evens: 1<<rest - 1}
+	s := headShape{
+		shape: 128*p.heads + 32*(p.share-1) + 1, each: each, whole: size * block * (each - 1),
+		headBytes: size * run, lastByte: size*rest - 1, tail: 1<<rest - 1, evens: 1<<rest - 1,
+		runs: heads, unused: 4 * (p.room(run, bf16) - each*block),
+	}
 	if heads*run >= block {
 		s.shift = size * (block - rest)
 		s.tail <<= block - rest
 	}
 	if block == 32 {
 		s.evens, s.odds = 1<<((rest+1)/2)-1, 1<<(rest/2)-1
-	} else if bf16 {
-		each = 0 // half a block
 	}
-	s.shape = 128*p.heads + 32*(p.share-1) + each
+	if block == 16 && each == 1 && p.share == 1 {
+		s.shape-- // a single vector
+	}
 	return s
+}
+
+// room is how many numbers of a row the loops have room for a head, or heads that share a vector or block. It has the last of them.
+func (p headPass) room(width int, bf16 bool) int {
+	if block := blockCols(width, bf16); p.share > 1 || block == 16 && width <= block {
+		return block
+	}
+	return panelCols / p.heads
 }
 
 // lineOf is where the first cache line in work starts.
@@ -449,7 +483,7 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 	col, tables := p.first*a.Width, laneTables(p.heads, a.Drop.FirstHead+p.first)
 	w := attendGradArgs{
 		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, headShape: p.shape(a.Width, bf16),
-		dstHead: p.share * a.Width * a.DZ.size(), mode: modeOf(level, a.DZ), buf: lineOf(a.Work),
+		mode: modeOf(level, a.DZ), buf: lineOf(a.Work),
 		packStride: packRow(a.Heads), packLanes: packLanes(a.Heads),
 		lanes: p.heads, heads: 1<<p.heads - 1, groupBytes: 4 * 16 / p.heads,
 		tables: &tables, slope: bits(a.Slope),
@@ -464,8 +498,8 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 		w.srcIDs = &a.Drop.SrcIDs[r]
 	}
 	if to := a.Ptr[r+n]; to > a.Ptr[r] {
-		w.prefetch, w.last = gradAhead(a.DDst, p.heads*a.Width), &a.Index[to-1]
-		w.loop = loopOf(a.DDst)
+		w.loop, w.prefetch = p.gradAsk(a.DDst, a.Width, w.each)
+		w.last = &a.Index[to-1]
 		w.packed = &a.Packed[packPlace(a.Heads, p.first)]
 		if len(a.Packed) > cached/8 { // a group has few entries, whose misses it waits for one group at a time
 			w.ask = w.last
@@ -476,7 +510,8 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 			w.edge = &a.Edge[a.Drop.FirstHead+p.first]
 		}
 	}
-	w.dstShift = w.shift / a.DDst.size() * a.DZ.size()
+	sizes := a.DZ.size() / a.DDst.size()
+	w.dstHead, w.dstShift, w.dstWhole = sizes*w.headBytes, sizes*w.shift, sizes*w.whole
 	w.src, w.srcStride = a.DDst.at(0, col)
 	w.dst, w.dstStride = a.DZ.at(r, col)
 	if a.Stream && w.mode != modeBF16 && (a.DZ.B16 != nil) == bf16 && linesOnly(w.dst, w.dstStride, w.dstHead) {

@@ -2,13 +2,14 @@ package simd
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
 // attendCase is a layer over a few rows of a matrix. Those that are far or farther are the same, but of so large a matrix that
-// they are asked for, or taken to be in no cache.
+// they are asked for, or, of float32, taken to be in no cache.
 type attendCase struct {
 	heads, width       int
 	bf16               bool
@@ -22,7 +23,7 @@ const attendRows = 9
 
 func eachAttendCase(t *testing.T, body func(t *testing.T, level Level, c attendCase)) {
 	r := rand.New(rand.NewPCG(5, 6))
-	room := &attendRoom{aligned[float32](9 << 20), aligned[uint16](17 << 20)}
+	room := &attendRoom{aligned[float32](5 << 18), aligned[uint16](5 << 19)}
 	for _, shape := range [][2]int{
 		{1, 16}, {2, 16}, {4, 16}, {8, 16}, {16, 16}, {1, 32}, {2, 32}, {4, 32}, {8, 32}, {16, 32}, {1, 48}, {2, 48}, {4, 48}, {1, 64}, {2, 64},
 		{4, 64}, {8, 64}, {1, 96}, {2, 96}, {1, 128}, {2, 128}, {4, 128}, {1, 160}, {1, 208}, {1, 256}, {3, 32}, {6, 16}, {8, 8}, {4, 10}, {1, 40}, {1, 300},
@@ -57,7 +58,7 @@ func newAttendCase(r *rand.Rand, room *attendRoom, heads, width int, bf16 bool) 
 			c.near.F32[i] = x
 		}
 	}
-	c.far, c.farther = c.within(room, 1<<20), c.within(room, 32<<20)
+	c.far, c.farther = c.within(room, 1<<20), c.within(room, 4<<20)
 	return c
 }
 
@@ -147,4 +148,75 @@ func TestAttendGradAsksAndStreams(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Loops over wide rows are entered by how many vectors a head has: each number of them, and widths that do not fill the last.
+func TestAttendEveryWidth(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	room := &attendRoom{aligned[float32](5 << 18), aligned[uint16](5 << 19)}
+	for heads := 1; heads <= MaxHeads; heads *= 2 {
+		for width := 11; heads*width <= panelCols; width += 16 {
+			for _, bf16 := range []bool{false, true} {
+				c := newAttendCase(r, room, heads, width, bf16)
+				want := c.everything(Generic)
+				for level := AVX2; level <= Supported(); level++ {
+					for i, got := range c.everything(level) {
+						if at := got.differs(want[i]); at >= 0 {
+							t.Errorf("%v, %d heads of %d, bf16 %v: number %d of result %d differs", level, heads, width, bf16, at, i)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// everything is the results of both passes and of HeadDot's. The gradient of rows is made once more as float32, as parts of it are.
+func (c *attendCase) everything(level Level) []Strided {
+	cols := c.heads * c.width
+	dst, dz := c.like(attendRows), c.like(attendRows)
+	top, inv, dleft, sums, score := c.scores(1), c.scores(1), c.scores(1), c.scores(1), c.scores(1)
+	wide := Strided{F32: make([]float32, attendRows*cols), Stride: cols}
+	own := Strided{F32: c.score, Stride: c.heads}
+	work := make([]float32, AttentionWork(40, c.heads, cols))
+	Attend(level, &Attention{
+		Dst: dst, Z: c.near, Rows: attendRows, Heads: c.heads, Width: c.width, Ptr: c.ptr, Index: c.index,
+		Left: own, Right: own, Max: top, Inv: inv, Slope: 0.2, Work: work,
+	})
+	packed := make([]float32, attendRows*packRow(c.heads))
+	PackAttention(level, &AttentionPack{
+		Packed: packed, Rows: attendRows, Heads: c.heads, Width: c.width, Right: own, Max: top, Inv: inv, Dst: c.near, DDst: c.near, Work: work,
+	})
+	for _, to := range []Strided{dz, wide} {
+		AttendGrad(level, &AttentionGrad{
+			DZ: to, Z: c.near, DDst: c.near, Rows: attendRows, Heads: c.heads, Width: c.width, Ptr: c.ptr, Index: c.index, Perm: c.index,
+			Left: own, DLeft: dleft, Packed: packed, Sums: sums.F32, EdgeHeads: c.heads, Slope: 0.2, Work: work,
+		})
+	}
+	a := make([]float32, cols)
+	for i := range a {
+		a[i] = float32(i%9) / 9
+	}
+	da := Strided{F32: make([]float32, cols), Stride: cols}
+	h := HeadDots{Score: score, Z: c.near, A: a, Rows: attendRows, Heads: c.heads, Width: c.width, DA: da.F32}
+	HeadDot(level, &h)
+	h.DZ = dz
+	HeadDotGrad(level, &h)
+	return []Strided{dst, top, inv, {F32: packed}, dz, wide, dleft, sums, score, da}
+}
+
+// differs is the first number that is not the other's but for rounding, or -1.
+func (s Strided) differs(o Strided) int {
+	for i, x := range s.F32 {
+		if d := math.Abs(float64(x - o.F32[i])); !(d <= 1e-4*(1+math.Abs(float64(x)))) {
+			return i
+		}
+	}
+	for i, x := range s.B16 {
+		x, y := float64(FromBF16(x)), float64(FromBF16(o.B16[i]))
+		if d := math.Abs(x - y); !(d <= 1./64*(1+math.Abs(x))) {
+			return i
+		}
+	}
+	return -1
 }

@@ -27,10 +27,13 @@ func dots512(x, y Strided, row []float32, out *float32, outStride, together, row
 		}
 		s.mask = s.tail
 		s.src, s.srcStride = x.at(0, col)
-		if row == nil {
+		switch {
+		case row == nil:
 			s.z, s.zStride = y.at(0, col)
-		} else {
-			p.arrange(buf[:panelCols], row[col:], width, bf16)
+		case bf16:
+			p.arrange(buf[:panelCols], row[col:], width)
+		default:
+			s.z = unsafe.Pointer(&row[col])
 		}
 		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 			dotHeads512b16(raw)
@@ -40,21 +43,20 @@ func dots512(x, y Strided, row []float32, out *float32, outStride, together, row
 	}
 }
 
-// arrange puts heads of a row into the order of lanes that dot products take.
-func (p headPass) arrange(buf, row []float32, width int, bf16 bool) {
+// arrange puts heads of a row into the order of lanes in which dot products with bfloat16 take them.
+func (p headPass) arrange(buf, row []float32, width int) {
 	heads, width := p.heads/p.share, p.share*width
-	block := blockCols(width, bf16)
-	each := (width + block - 1) / block * block
+	block, room := blockCols(width, true), p.room(width, true)
+	n := (width - 1) / block * block
 	for h := range heads {
 		head := row[h*width:][:width]
+		to := buf[(h+1)*room-n-block:][:n+block]
+		arrange(to[:n], head[:n], block == 32)
+		head = head[n:]
 		if h == heads-1 && heads*width >= block { // the last block ends with the row
-			n := each - block
-			arrange(buf[h*each:][:n], head[:n], block == 32)
 			head = row[heads*width-block:][:block]
-			arrange(buf[h*each+n:][:block], head, block == 32)
-			continue
 		}
-		arrange(buf[h*each:][:each], head, block == 32)
+		arrange(to[n:], head, block == 32)
 	}
 }
 
@@ -89,16 +91,19 @@ func headDotGradFast(level Level, a *HeadDots) bool {
 	if level < AVX512 || a.Heads > MaxHeads || hasDZ && (a.DZ.B16 != nil) != bf16 {
 		return false
 	}
-	var sum, row, heads [panelCols]float32
+	var room [3*panelCols + 16]float32 // stores and loads that are whole lines
+	list := unsafe.Slice((*[panelCols]float32)(lineOf(room[:])), 3)
+	sum, row, heads := &list[0], &list[1], &list[2]
 	for c := 0; c < a.Heads*a.Width; c += panelCols {
 		cols := min(panelCols, a.Heads*a.Width-c)
 		clear(sum[:])
-		arrange(row[:], a.A[c:c+cols], bf16)
+		first := unusedCols(cols, bf16)
+		arrange(row[first:], a.A[c:c+cols], bf16)
 		s := attendRowArgs{
 			ptr: &noEntries, rows: a.Rows, weights: &a.Score.F32[0], gap: 4 * a.Score.Stride, heads: 1<<a.Heads - 1,
 			patterns: pattern(heads[:], c, cols, a.Width, bf16), zbuf: &sum[0], z: unsafe.Pointer(&row[0]),
 		}
-		s.vectors, s.mask = vectorsOf(cols, bf16)
+		s.headShape, s.mask = panelShape(cols, bf16)
 		s.src, s.srcStride = a.Z.at(0, c)
 		if hasDZ {
 			s.dst, s.dstStride = a.DZ.at(0, c)
@@ -110,7 +115,7 @@ func headDotGradFast(level Level, a *HeadDots) bool {
 			headGrad512(raw)
 		}
 		for k := range cols {
-			a.DA[c+k] += sum[laneOf(k, bf16)]
+			a.DA[c+k] += sum[first+laneOf(k, bf16)]
 		}
 	}
 	return true

@@ -18,7 +18,7 @@ import (
 // depends on how heads lie in vectors is in the body of a shape; the rest is shared, and goes back to the shape by comparing.
 
 var backFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "z", "zStride",
-	"shape", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "dstHead", "dstShift", "mode", "loop", "prefetch", "last", "ask", "buf",
+	"shape", "each", "whole", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "runs", "dstHead", "dstShift", "dstWhole", "unused", "mode", "loop", "prefetch", "last", "ask", "buf",
 	"packed", "packStride", "packLanes", "lanes", "together", "heads", "groupBytes", "tables", "left", "leftStride", "dleft", "dleftStride",
 	"slope", "drop", "threshold", "scale", "keys", "srcIDs", "firstSrc", "edge", "edgeStride", "perm", "add",
 	// Room: where the group starts, which half of the coefficients' room is its own, and how far coefficients are.
@@ -29,6 +29,7 @@ var (
 	buf      = R15
 	groupEnd = R12
 	tmp2     = RCX
+	each     = RCX                      // loads a run, while wide rows are added up
 	headMask = []OpmaskPhysical{K5, K6} // of a head's last vector or, of bfloat16, of its even and odd columns
 	entries  = K4                       // the lanes of the group's entries
 	// Of the group that coefficients are made for:
@@ -69,6 +70,7 @@ func backward(bf16 bool) {
 	Doc(name + " computes an attendGradArgs.")
 	Load(Param("a"), args)
 	f.load("src", src)
+	ADDQ(f.mem("whole"), src)
 	f.load("srcStride", stride)
 	f.load("prefetch", ahead)
 	f.load("last", last)
@@ -102,6 +104,18 @@ func backward(bf16 bool) {
 	for heads := 1; heads <= 16; heads *= 2 {
 		scores(bf16, heads)
 	}
+	if bf16 {
+		storeStaged(f, inBuf(atZ), part, false)
+		JMP(LabelRef("written"))
+		storeStaged(f, inBuf(atZ), part, true)
+	}
+	Label("written")
+	INCQ(row)
+	CMPQ(row, f.mem("rows"))
+	JB(LabelRef("row"))
+	SFENCE() // for rows that went past the caches
+	VZEROUPPER()
+	RET()
 }
 
 // toShape goes on at a label of the shape's, which has so many heads (0: any).
@@ -113,22 +127,7 @@ func toShape(label string, bf16 bool, heads int) {
 		}
 	})
 	slices.SortFunc(list, func(a, b folded) int { return a.shape() - b.shape() })
-	bisect(list, label)
-}
-
-// bisect goes to the label of one of the shapes, which are in order.
-func bisect(list []folded, label string) {
-	n := len(list) / 2
-	if n > 0 {
-		below := lanes.NewLabel("below")
-		CMPQ(backFields.mem("shape"), U32(list[n].shape()))
-		JB(LabelRef(below))
-		bisect(list[n:], label)
-		Label(below)
-		bisect(list[:n], label)
-		return
-	}
-	JMP(LabelRef(list[0].label(label)))
+	bisect(backFields.mem("shape"), list, func(t folded) string { return t.label(label) }, folded.shape)
 }
 
 // coefRow moves on to the next row that has entries, whose coefficients are to be made. What they take of the row goes to memory, since
@@ -361,8 +360,11 @@ func (t folded) backBody() {
 	f := backFields
 	Label(t.label("start"))
 	f.loadRow("z", row, at)
-	t.askZ(f)
-	t.copyZ(f, at, inBuf(atZ))
+	ADDQ(f.mem("whole"), at)
+	// Entries from anywhere keep the processor from seeing that sources follow each other.
+	MOVQ(at, tmp)
+	ADDQ(f.mem("zStride"), tmp)
+	t.copyZ(f, at, inBuf(atZ), tmp)
 	for v := range t.sums() {
 		VPXORD(sums[v], sums[v], sums[v])
 	}
@@ -371,51 +373,59 @@ func (t folded) backBody() {
 	toGroup()
 
 	Label(t.label("entry"))
-	if t.manyLines() {
-		CMPQ(f.mem("loop"), U8(1))
-		JE(LabelRef(t.label("far")))
-		JA(LabelRef(t.label("farther")))
-		t.entries("near", func() {}, func(r, v int) {})
-		t.entries("far", askFar, t.askLine(PREFETCHT0))
-		t.entries("farther", askFarther, t.askLine(PREFETCHT1))
-	} else {
-		t.entries("any", t.askAny, t.askRun)
+	if t.least < t.most {
+		f.load("each", each)
+	}
+	loops := t.entryLoops()
+	for i, l := range loops[1:] {
+		CMPQ(f.mem("loop"), U8(i+1))
+		JE(LabelRef(t.label(l.name)))
+	}
+	for _, l := range loops {
+		t.entries(l)
 	}
 
 	Label(t.label("done"))
 	f.loadRow("dst", row, dst)
+	ADDQ(f.mem("dstWhole"), dst)
 	t.storeHeads(f)
-	INCQ(row)
-	CMPQ(row, f.mem("rows"))
-	JB(LabelRef("row"))
-	SFENCE() // for rows that went past the caches
-	VZEROUPPER()
-	RET()
 }
 
-// askZ asks for the source's next row: entries from anywhere keep the processor from seeing that they follow each other.
-func (t folded) askZ(f fields) {
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(t.label("zNear")))
-	MOVQ(at, tmp)
-	ADDQ(f.mem("zStride"), tmp)
-	t.eachLine(f, tmp, "headBytes", func(h, v int, line Mem) { PREFETCHT0(line) })
-	Label(t.label("zNear"))
+// entryLoop is a loop over wide rows, by how it asks for those that come later: between the lines that are summed, since all at
+// once keep what is computed from hiding behind them, or not at all.
+type entryLoop struct {
+	name string
+	ask  func(Op)
 }
 
-// entries goes through the wide rows of a group. find may set tmp to a row to ask for, and ask ask for some of it beside load v of run r.
-func (t folded) entries(name string, find func(), ask func(r, v int)) {
+// entryLoops lists the shape's loops, in the order of their numbers. Float32 rows of eight lines and more that are in no cache are asked for
+// into the second-level one only: the first has sixteen places for lines under way, which all others would wait for.
+func (t folded) entryLoops() []entryLoop {
+	list := []entryLoop{{"near", nil}, {"asked", PREFETCHT0}, {"far", PREFETCHT1}}
+	if t.bf16 || t.share > 1 || t.count*t.most < 8 {
+		return list[:2]
+	}
+	return list
+}
+
+// entries goes through the wide rows of a group.
+func (t folded) entries(l entryLoop) {
 	f := backFields
-	Label(t.label(name))
+	Label(t.label(l.name))
 	entryRow()
-	find()
-	q := t.dotProducts(f, at, inBuf(atZ), func(r, v int) {
-		ask(r, v)
-		if v == 0 {
-			t.weights(r)
+	if l.ask != nil {
+		askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0, 0)
+	}
+	q := t.dotProducts(f, at, each, func(r int) {
+		t.weights(r)
+		if l.ask != nil && r > 0 {
+			ADDQ(f.mem("headBytes"), tmp)
 		}
-		i := r*t.loads() + v
-		if t.pairs() {
+	}, func(r, v int) Mem { return inBuf(atZ + t.z(r, v)) }, func(r, v int) {
+		if l.ask != nil {
+			t.askLine(l.ask, r, v)
+		}
+		if i := t.slot(r, v); t.pairs() {
 			VFMADD231PS(x, w, sums[2*i])
 			VFMADD231PS(y, w, sums[2*i+1])
 		} else {
@@ -426,65 +436,17 @@ func (t folded) entries(name string, find func(), ask func(r, v int)) {
 	ADDQ(U8(64), part)
 	ADDQ(U8(4*t.heads), weight)
 	CMPQ(index, groupEnd)
-	JB(LabelRef(t.label(name)))
+	JB(LabelRef(t.label(l.name)))
 	JMP(LabelRef(fmtHeads("scores", t.heads)))
 }
 
-// manyLines says whether a row has so many that asking for them is done one by one, between those that are summed. All at once
-// keep what is computed from hiding behind them.
-func (t folded) manyLines() bool { return t.runs()*t.loads() >= 8 && t.share == 1 }
-
-// askFar finds the row that askLine asks for: as in sums over neighbours, two lines far ahead, and all when the row is near.
-func askFar() {
-	askRow(Mem{Base: index, Index: ahead, Scale: 2}, 2)
-	askRow(Mem{Base: index, Disp: 12}, 0)
-}
-
-// askFarther is askFar for rows that are in no cache. Their lines go to the second-level cache only: the first has sixteen places for
-// lines under way, which all others would wait for. Where rows come faster, what is in the first-level cache saves more.
-func askFarther() { askRow(Mem{Base: index, Index: ahead, Scale: 2}, 0) }
-
 // askLine asks for load v of run r of the row at tmp.
-func (t folded) askLine(ask func(Op)) func(r, v int) {
-	return func(r, v int) {
-		if r > 0 && v == 0 {
-			ADDQ(backFields.mem("headBytes"), tmp)
-		}
-		ask(Mem{Base: tmp, Disp: 64 * v})
-		if t.last(r, v) { // rows need not start on a line
-			ADDQ(backFields.mem("lastByte"), tmp)
-			ask(Mem{Base: tmp})
-		}
-	}
-}
-
-// askAny finds the row that askRun asks for, unless rows are near.
-func (t folded) askAny() {
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(t.label("found")))
-	askRow(Mem{Base: index, Index: ahead, Scale: 1, Disp: -4}, 0)
-	Label(t.label("found"))
-}
-
-// askRun asks for all of run r at once.
-func (t folded) askRun(r, v int) {
-	if v > 0 {
-		return
-	}
-	skip := lanes.NewLabel("near")
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(skip))
-	if r > 0 {
-		ADDQ(backFields.mem("headBytes"), tmp)
-	}
-	for k := range t.loads() {
-		PREFETCHT0(Mem{Base: tmp, Disp: 64 * k})
-	}
-	if r == t.runs()-1 { // rows need not start on a line
+func (t folded) askLine(ask func(Op), r, v int) {
+	ask(Mem{Base: tmp, Disp: -64 * v})
+	if t.last(r, v) { // rows need not start on a line
 		ADDQ(backFields.mem("lastByte"), tmp)
-		PREFETCHT0(Mem{Base: tmp})
+		ask(Mem{Base: tmp})
 	}
-	Label(skip)
 }
 
 // weights spreads the coefficients of the heads of run r over their lanes of w.
@@ -598,101 +560,50 @@ func placeScores(f fields, heads int, add bool, done string) {
 
 // storeHeads writes the row in sums to dst. Behind a head's end come columns of the next, which is stored later.
 func (t folded) storeHeads(f fields) {
-	put := func(one func(h, v int, to Mem, last bool)) {
-		t.eachVector(f, dst, "dstHead", "dstShift", func(h, v int, to Mem) { one(h, v, to, t.last(h, v)) })
+	row := loop{from: dst, headBytes: f.mem("dstHead"), each: f.mem("each"), load: t.store}
+	streams := t.pairs() || !t.bf16 // half a block is no line
+	if streams {
+		TESTQ(U32(modeStream), f.mem("mode"))
+		JNZ(LabelRef(t.label("stream")))
 	}
-	past := func(one func(h, v int) VecPhysical) {
+	if t.bf16 {
+		TESTQ(U32(modeNative), f.mem("mode"))
+		JZ(LabelRef(t.label("stage")))
+	}
+	t.eachVector(row, f.mem("dstShift"))
+	JMP(LabelRef("written"))
+	if t.bf16 {
+		Label(t.label("stage"))
+		stageSums(inBuf(atZ), t.sums())
+		JMP(LabelRef(stageName(t.pairs())))
+	}
+	if streams {
 		Label(t.label("stream"))
-		t.eachLine(f, dst, "dstHead", func(h, v int, to Mem) { VMOVNTPS(one(h, v), to) })
+		row.load = func(r, v int, to Mem) { VMOVNTPS(t.rounded(r, v), to) }
+		t.eachLine(row)
+		JMP(LabelRef("written"))
 	}
-	TESTQ(U32(modeStream), f.mem("mode"))
-	if !t.bf16 {
-		JNZ(LabelRef(t.label("stream")))
-		put(func(h, v int, to Mem, last bool) { storeVector(sums[h*t.each+v], to, last, K1) })
-		JMP(LabelRef(t.label("written")))
-		past(func(h, v int) VecPhysical { return sums[h*t.each+v] })
-		Label(t.label("written"))
-		return
-	}
-	if t.pairs() {
-		JNZ(LabelRef(t.label("stream")))
-	}
-	CMPQ(f.mem("mode"), U8(modeBF16))
-	JB(LabelRef(t.label("widened")))
-	JA(LabelRef(t.label("native")))
-	put(func(h, v int, to Mem, last bool) { t.storeRounded(h, v, to, last, false) })
-	JMP(LabelRef(t.label("written")))
-	if t.pairs() {
-		past(func(h, v int) VecPhysical {
-			even, odd := t.pair(h, v)
-			lanes.JoinNative(even, odd, x)
-			return even
-		})
-		JMP(LabelRef(t.label("written")))
-	}
-	Label(t.label("native"))
-	put(func(h, v int, to Mem, last bool) { t.storeRounded(h, v, to, last, true) })
-	JMP(LabelRef(t.label("written")))
-	Label(t.label("widened"))
-	if t.pairs() {
-		KSHIFTRD(U8(16), K1, K2)
-	}
-	put(func(h, v int, to Mem, last bool) {
-		if !t.pairs() {
-			storeVector(sums[h], to, last, K1)
-			return
-		}
-		even, odd := t.pair(h, v)
-		lanes.Interleave(even, odd, x, y)
-		to.Disp *= 2
-		storeVector(even, to, last, K1)
-		storeVector(odd, to.Offset(64), last, K2)
-	})
-	Label(t.label("written"))
 }
 
-// pair is the sums of a block's even and odd columns.
-func (t folded) pair(h, v int) (even, odd VecPhysical) {
-	i := 2 * (h*t.loads() + v)
-	return sums[i], sums[i+1]
+// rounded is load v of run r as dst has it: as summed or, if a block, in bfloat16.
+func (t folded) rounded(r, v int) VecPhysical {
+	i := t.slot(r, v)
+	if !t.pairs() {
+		return sums[i]
+	}
+	lanes.JoinNative(sums[2*i], sums[2*i+1], x)
+	return sums[2*i]
 }
 
-// storeRounded rounds a block, or half of one, to bfloat16 and writes it.
-func (t folded) storeRounded(h, v int, to Mem, last, native bool) {
-	switch {
-	case !t.pairs() && native:
-		lanes.RoundOne(sums[h], x.AsY())
-		if last {
-			VMOVDQU16(x.AsY(), K1, to)
-		} else {
-			VMOVDQU16(x.AsY(), to)
-		}
-	case !t.pairs():
-		lanes.ToBF16(sums[h], x)
-		if last {
-			VPMOVDW(x, K1, to)
-		} else {
-			VPMOVDW(x, to)
-		}
+// store writes load v of run r.
+func (t folded) store(r, v int, to Mem) {
+	switch sum, last := t.rounded(r, v), t.last(r, v); {
+	case t.bf16 && t.single:
+		lanes.RoundOne(sum, x.AsY())
+		storeWords(x.AsY(), to, last)
+	case t.pairs():
+		storeWords(sum, to, last)
 	default:
-		even, odd := t.pair(h, v)
-		if native {
-			lanes.JoinNative(even, odd, x)
-		} else {
-			lanes.JoinBF16(even, odd, x, y)
-		}
-		if last {
-			VMOVDQU16(even, K1, to)
-		} else {
-			VMOVUPS(even, to)
-		}
-	}
-}
-
-func storeVector(v VecPhysical, to Mem, masked bool, k OpmaskPhysical) {
-	if masked {
-		VMOVUPS(v, k, to)
-	} else {
-		VMOVUPS(v, to)
+		storeVector(sum, to, last)
 	}
 }

@@ -16,90 +16,63 @@ import (
 // of one vector. A row's heads are folded at once; the rest is left for when some rows have come together in parts:
 // a tree for each row would be twice the work, in a chain.
 
-// folded is the loops for heads, a power of two, of each vectors (float32) or blocks (bfloat16). Heads of up to 16 bfloat16 numbers, half
-// a block, are one vector; each is 0 then. Where heads are a half or a quarter of a vector or block, that many share one.
+// folded is the loops for heads, a power of two, whose vectors (float32) or blocks (bfloat16) fit the registers. A head, or heads
+// of a half or a quarter of a vector or block that share one, is a run of loads. Heads of up to 16 numbers are a single vector, of
+// bfloat16 half a block.
 type folded struct {
-	bf16               bool
-	heads, each, share int
+	bf16, single bool
+	heads, share int
+	runs
 }
 
 // eachFolded calls body for all shapes that fit a panel.
 func eachFolded(bf16 bool, body func(t folded)) {
-	most := 16
-	if bf16 {
-		most = 8
-	}
 	for heads := 1; heads <= 16; heads *= 2 {
 		for share := 2; share <= min(heads, 4); share *= 2 {
-			body(folded{bf16, heads, 1, share})
+			body(folded{bf16, false, heads, share, runs{heads / share, 1, 1}})
 		}
+		body(folded{bf16, true, heads, 1, runs{heads, 1, 1}})
+		least, most := 2, 16/heads
 		if bf16 {
-			body(folded{bf16, heads, 0, 1})
+			least, most = 1, 8/heads
 		}
-		for each := 1; heads*each <= most; each++ {
-			body(folded{bf16, heads, each, 1})
+		if least <= most {
+			body(folded{bf16, false, heads, 1, runs{heads, least, most}})
 		}
 	}
 }
 
-func (t folded) shape() int { return 128*t.heads + 32*(t.share-1) + t.each }
-
-func (t folded) label(name string) string {
-	return fmt.Sprintf("%s%dx%dx%d", name, t.heads, t.each, t.share)
+func (t folded) shape() int {
+	n := 128*t.heads + 32*(t.share-1)
+	if t.single {
+		return n
+	}
+	return n + 1
 }
 
-// pairs says whether a load is two vectors, of even and odd columns.
-func (t folded) pairs() bool { return t.bf16 && t.each > 0 }
+func (t folded) label(name string) string { return fmt.Sprintf("%s%d", name, t.shape()) }
 
-// loads is how many a head takes, or those that share one, and runs how many of these there are.
-func (t folded) loads() int { return max(t.each, 1) }
-func (t folded) runs() int  { return t.heads / t.share }
+// pairs says whether a load is two vectors, of even and odd columns.
+func (t folded) pairs() bool { return t.bf16 && !t.single }
 
 // sums is how many vectors a row takes.
 func (t folded) sums() int {
 	if t.pairs() {
-		return 2 * t.runs() * t.loads()
+		return 2 * t.count * t.most
 	}
-	return t.runs() * t.loads()
+	return t.count * t.most
 }
 
 // z is where load v of run r has its vector, or pair, in a row's copy.
 func (t folded) z(r, v int) int {
 	if t.pairs() {
-		return 128 * (r*t.loads() + v)
+		return 128 * t.slot(r, v)
 	}
-	return 64 * (r*t.loads() + v)
-}
-
-// eachLine calls body for the lines, or parts, of a row's heads at from, which it moves on from head to head.
-func (t folded) eachLine(f fields, from GPPhysical, headBytes string, body func(h, v int, line Mem)) {
-	for h := range t.runs() {
-		if h > 0 {
-			ADDQ(f.mem(headBytes), from)
-		}
-		for v := range t.loads() {
-			body(h, v, Mem{Base: from, Disp: 64 * v})
-		}
-	}
-}
-
-// last says whether a load is the row's last: what lies behind it may be in a line that nobody asked for, so it
-// ends where the row ends, and its first lanes, which were loaded before, are masked.
-func (t folded) last(h, v int) bool { return h == t.runs()-1 && v == t.loads()-1 }
-
-// eachVector is eachLine for loads and stores.
-func (t folded) eachVector(f fields, from GPPhysical, headBytes, shift string, body func(h, v int, line Mem)) {
-	t.eachLine(f, from, headBytes, func(h, v int, line Mem) {
-		if t.last(h, v) {
-			SUBQ(f.mem(shift), from)
-		}
-		body(h, v, line)
-	})
+	return 64 * t.slot(r, v)
 }
 
 // load loads a vector or pair to x, or x and y. Behind a head's end come columns of the next.
-func (t folded) load(line Mem, h, v int) {
-	last := t.last(h, v)
+func (t folded) load(line Mem, last bool) {
 	switch {
 	case t.pairs():
 		lanes.SplitBF16By(upper, line, x, y, last, K1)
@@ -116,52 +89,75 @@ func (t folded) load(line Mem, h, v int) {
 	}
 }
 
-// dotProducts multiplies the row at from with the one at z, and leaves half-made sums of its heads in the vector it gives.
-// use may use load v of head h while it is in x, or x and y.
-func (t folded) dotProducts(f fields, from GPPhysical, z Mem, use func(h, v int)) VecPhysical {
+// dotProducts multiplies the row at from with another, and leaves half-made sums of its heads in the vector it gives. Run comes before
+// each run, and with gives where the other row has load v of run r; use may use the load while it is in x, or x and y.
+func (t folded) dotProducts(f fields, from GPPhysical, each Op, run func(r int), with func(r, v int) Mem, use func(r, v int)) VecPhysical {
 	s := stack{}
-	t.eachVector(f, from, "headBytes", "shift", func(h, v int, line Mem) {
-		if v == 0 {
-			s.push(bits.Len(uint(t.share)) - 1)
-		}
-		q, with := s.top(), z.Offset(t.z(h, v))
-		t.load(line, h, v)
-		last := v == t.loads()-1
-		cut := last && !t.last(h, v)
-		switch {
-		case v == 0 && cut:
-			VMULPS_Z(with, x, headMask[0], q)
-		case v == 0:
-			VMULPS(with, x, q)
-		case cut:
-			VFMADD231PS(with, x, headMask[0], q)
-		default:
-			VFMADD231PS(with, x, q)
-		}
-		switch {
-		case t.pairs() && cut:
-			VFMADD231PS(with.Offset(64), y, headMask[1], q)
-		case t.pairs():
-			VFMADD231PS(with.Offset(64), y, q)
-		}
-		use(h, v)
-		if last {
-			s.fold()
-		}
-	})
+	t.eachVector(loop{
+		from: from, headBytes: f.mem("headBytes"), each: each,
+		run: func(r int) {
+			q := s.push(bits.Len(uint(t.share)) - 1)
+			if t.most > 1 {
+				VPXORD(q, q, q)
+			}
+			run(r)
+		},
+		load: func(r, v int, line Mem) {
+			t.load(line, t.last(r, v))
+			t.multiply(with(r, v), s.top(), t.columns(r, v))
+			use(r, v)
+			if v == 0 {
+				s.fold()
+			}
+		},
+	}, f.mem("shift"))
 	return s.top()
 }
 
+// columns is the masks of a load's columns that count, of bfloat16 the even and the odd: behind those of a run's last are the next head's.
+// What a row's last, already masked, is multiplied with must not be read where the row may be shorter.
+func (t folded) columns(r, v int) []OpmaskPhysical {
+	switch {
+	case v > 0 || t.bf16 && t.last(r, v):
+		return nil
+	case t.last(r, v):
+		return []OpmaskPhysical{K1}
+	}
+	return headMask
+}
+
+// multiply adds the products of a load with what is at with to q, or makes q them if there are no others.
+func (t folded) multiply(with Mem, q VecPhysical, masks []OpmaskPhysical) {
+	switch {
+	case t.most == 1 && masks != nil:
+		VMULPS_Z(with, x, masks[0], q)
+	case t.most == 1:
+		VMULPS(with, x, q)
+	case masks != nil:
+		VFMADD231PS(with, x, masks[0], q)
+	default:
+		VFMADD231PS(with, x, q)
+	}
+	switch {
+	case t.pairs() && masks != nil:
+		VFMADD231PS(with.Offset(64), y, masks[1], q)
+	case t.pairs():
+		VFMADD231PS(with.Offset(64), y, q)
+	}
+}
+
 var (
-	part   = R13 // where the next row's half-made sums go
-	places = Z23 // of dot products in their list
+	part    = R13 // where the next row's half-made sums go
+	eachDot = R10 // loads a run
+	places  = Z23 // of dot products in their list
 )
 
 // beginFolded loads what all loops need and branches to that of the shape.
 func beginFolded(bf16 bool) {
-	beginRows(nil)
+	beginRows()
 	rowFields.load("zbuf", zrow)
 	rowFields.load("parts", part)
+	rowFields.load("each", eachDot)
 	rowFields.load("places", tmp)
 	VMOVDQU32(Mem{Base: tmp}, places)
 	for i, field := range []string{"evens", "odds"} {
@@ -175,8 +171,8 @@ func beginFolded(bf16 bool) {
 	RET()
 }
 
-// dotHeads is the dot products of the rows of src with those of z, or with the one row
-// in zbuf when z is nil, one number a head.
+// dotHeads is the dot products of the rows of src with those of z, one number a head. Those of bfloat16 are put into zbuf
+// first, unless z is nil and a row lies there.
 func dotHeads(bf16 bool) {
 	name := "dotHeads512"
 	if bf16 {
@@ -188,24 +184,39 @@ func dotHeads(bf16 bool) {
 	beginFolded(bf16)
 	eachFolded(bf16, folded.dotBody)
 	for heads := 1; heads <= 16; heads *= 2 {
-		folded{bf16, heads, 1, 1}.finish()
+		folded{bf16: bf16, single: true, heads: heads, share: 1}.finish()
 	}
 }
 
 func (t folded) dotBody() {
 	f := rowFields
 	Label(t.label("row"))
-	CMPQ(f.mem("z"), U8(0))
-	JE(LabelRef(t.label("same")))
-	f.loadRow("z", row, at)
-	t.copyZ(f, at, Mem{Base: zrow})
-	Label(t.label("same"))
+	later, with := tmp, func(r, v int) Mem { return Mem{Base: zrow, Disp: t.z(r, v)} }
+	if t.bf16 {
+		t.copyRow(f)
+	} else {
+		f.loadRow("z", row, zrow)
+		ADDQ(f.mem("whole"), zrow)
+		with = func(r, v int) Mem {
+			if t.last(r, v) {
+				SUBQ(f.mem("shift"), zrow)
+			}
+			return Mem{Base: zrow, Disp: -64 * v}
+		}
+	}
 	MOVQ(stride, at)
 	IMULQ(row, at)
 	ADDQ(src, at)
-	LEAQ(Mem{Base: at, Index: stride, Scale: 8}, tmp)
-	t.eachLine(f, tmp, "headBytes", func(h, v int, line Mem) { PREFETCHT0(line) })
-	q := t.dotProducts(f, at, Mem{Base: zrow}, func(h, v int) {})
+	LEAQ(Mem{Base: at, Index: stride, Scale: 8}, later)
+	q := t.dotProducts(f, at, eachDot, func(r int) {
+		if r == 0 {
+			return
+		}
+		ADDQ(f.mem("headBytes"), later)
+		if !t.bf16 {
+			ADDQ(f.mem("headBytes"), zrow)
+		}
+	}, with, func(r, v int) { PREFETCHT0(Mem{Base: later, Disp: -64 * v}) })
 	VMOVUPS(q, Mem{Base: part})
 	ADDQ(U8(64), part)
 	INCQ(row)
@@ -216,15 +227,35 @@ func (t folded) dotBody() {
 	JMP(LabelRef(t.finishLabel()))
 }
 
-// copyZ puts the row at from into memory as the products want it.
-func (t folded) copyZ(f fields, from GPPhysical, to Mem) {
-	t.eachVector(f, from, "headBytes", "shift", func(h, v int, line Mem) {
-		t.load(line, h, v)
-		VMOVUPS(x, to.Offset(t.z(h, v)))
-		if t.pairs() {
-			VMOVUPS(y, to.Offset(t.z(h, v)+64))
-		}
-	})
+// copyRow copies the row of z, if there is one.
+func (t folded) copyRow(f fields) {
+	CMPQ(f.mem("z"), U8(0))
+	JE(LabelRef(t.label("same")))
+	f.loadRow("z", row, at)
+	ADDQ(f.mem("whole"), at)
+	LEAQ(Mem{Base: at, Index: stride, Scale: 8}, tmp)
+	t.copyZ(f, at, Mem{Base: zrow}, tmp)
+	Label(t.label("same"))
+}
+
+// copyZ puts the row at from, its first run's last load, into memory as the products want it. It asks for the row at later.
+func (t folded) copyZ(f fields, from GPPhysical, to Mem, later GPPhysical) {
+	t.eachVector(loop{
+		from: from, headBytes: f.mem("headBytes"), each: f.mem("each"),
+		run: func(r int) {
+			if r > 0 {
+				ADDQ(f.mem("headBytes"), later)
+			}
+		},
+		load: func(r, v int, line Mem) {
+			PREFETCHT0(Mem{Base: later, Disp: -64 * v})
+			t.load(line, t.last(r, v))
+			VMOVUPS(x, to.Offset(t.z(r, v)))
+			if t.pairs() {
+				VMOVUPS(y, to.Offset(t.z(r, v)+64))
+			}
+		},
+	}, f.mem("shift"))
 }
 
 func (t folded) finishLabel() string { return fmt.Sprintf("finish%d", t.heads) }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
@@ -14,129 +12,99 @@ import (
 // score gradients spread over the columns, zbuf (da) += w · src, and, unless dst is
 // nil, dst (dz) += w · z, where z is the one row a.
 func headGrad(bf16 bool) {
-	name, most := "headGrad512", 16
+	f, name, p := rowFields, "headGrad512", newPanel(bf16)
 	if bf16 {
-		name, most = "headGrad512b16", 8
+		name += "b16"
 	}
-	regs := []VecPhysical{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25}
-	f := rowFields
+	heads, head, each := spread{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25}, Z26, eachDot
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
 	Doc(name + " computes the rows of an attendRowArgs.")
-	beginRows(regs)
+	beginRows()
+	heads.begin()
+	f.load("dst", dst)
 	f.load("zbuf", tmp)
 	f.load("z", zrow)
+	f.load("each", each)
 	f.load("heads", at)
 	KMOVW(at.As32(), K2)
 	MOVQ(src, at)
-	choose(most)
-	for n := 1; n <= most; n++ {
-		headGradBody(n, bf16, regs)
-	}
-}
-
-func headGradBody(n int, bf16 bool, regs []VecPhysical) {
-	f := rowFields
-	label := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
-	vectors := n
-	if bf16 {
-		vectors = 2 * n
-	}
-	head := Z26
-	Label(label("row"))
-	f.load("zbuf", tmp)
-	for v := range vectors {
+	for v := range 16 {
 		VMOVUPS(Mem{Base: tmp, Disp: 64 * v}, sums[v])
 	}
-	Label(label("next"))
+	TESTQ(dst, dst)
+	JZ(LabelRef("row"))
+	ADDQ(f.mem("whole"), dst)
+	Label("row")
 	VMOVUPS_Z(Mem{Base: weight}, K2, head)
 	TESTQ(dst, dst)
-	JZ(LabelRef(label("dz")))
+	JZ(LabelRef("added"))
 	if bf16 {
 		TESTQ(U32(modeNative), f.mem("mode"))
-		JNZ(LabelRef(label("native")))
+		JZ(LabelRef("rounded"))
 	}
-	addHead(n, bf16, false, regs, head)
-	Label(label("added"))
+	add := loop{from: dst, each: each, load: func(_, v int, to Mem) { p.addHead(v, to, true, heads, head) }}
+	p.eachLine(add)
+	Label("dz")
 	ADDQ(f.mem("dstStride"), dst)
-	Label(label("dz"))
-	for v := range n {
-		line := Mem{Base: at, Disp: 64 * v}
-		if bf16 {
-			lanes.SplitBF16(line, x, y, v == n-1, K1)
-			spread(2*v, head, regs, w)
-			VFMADD231PS(x, w, sums[2*v])
-			spread(2*v+1, head, regs, w)
-			VFMADD231PS(y, w, sums[2*v+1])
-			continue
+	Label("added")
+	p.eachLine(loop{from: at, each: each, load: func(_, v int, line Mem) {
+		to := p.sum(v)
+		heads.lanes(p.vector(v), head, w)
+		switch {
+		case bf16:
+			lanes.SplitBF16(line, x, y, v == 0, K1)
+			VFMADD231PS(x, w, to[0])
+			heads.lanes(p.vector(v)+1, head, w)
+			VFMADD231PS(y, w, to[1])
+		case v == 0:
+			VFMADD231PS(line, w, K1, to[0])
+		default:
+			VFMADD231PS(line, w, to[0])
 		}
-		spread(v, head, regs, w)
-		if v == n-1 {
-			VFMADD231PS(line, w, K1, sums[v])
-		} else {
-			VFMADD231PS(line, w, sums[v])
-		}
-	}
+	}})
 	ADDQ(gap, weight)
 	ADDQ(stride, at)
 	INCQ(row)
 	CMPQ(row, f.mem("rows"))
-	JB(LabelRef(label("next")))
-	for v := range vectors {
+	JB(LabelRef("row"))
+	for v := range 16 {
 		VMOVUPS(sums[v], Mem{Base: tmp, Disp: 64 * v})
 	}
 	VZEROUPPER()
 	RET()
 	if bf16 {
-		Label(label("native"))
-		addHead(n, true, true, regs, head)
-		JMP(LabelRef(label("added")))
+		Label("rounded")
+		add.load = func(_, v int, to Mem) { p.addHead(v, to, false, heads, head) }
+		p.eachLine(add)
+		JMP(LabelRef("dz"))
 	}
 }
 
-// addHead adds what scores' gradients give to a row of dz.
-func addHead(n int, bf16, native bool, regs []VecPhysical, head VecPhysical) {
-	for v := range n {
-		to := Mem{Base: dst, Disp: 64 * v}
-		if bf16 {
-			lanes.SplitBF16(to, x, y, v == n-1, K1)
-			spread(2*v, head, regs, w)
-			VFMADD231PS(Mem{Base: zrow, Disp: 128 * v}, w, x)
-			spread(2*v+1, head, regs, w)
-			VFMADD231PS(Mem{Base: zrow, Disp: 128*v + 64}, w, y)
-			if native {
-				lanes.JoinNative(x, y, w)
-			} else {
-				lanes.JoinBF16(x, y, w, Z27)
-			}
-			if v == n-1 {
-				VMOVDQU16(x, K1, to)
-			} else {
-				VMOVUPS(x, to)
-			}
-			continue
-		}
-		spread(v, head, regs, w)
-		if v == n-1 {
+// addHead adds what scores' gradients give to load v of a row of dz.
+func (p panel) addHead(v int, to Mem, native bool, heads spread, head VecPhysical) {
+	at, z, tail := p.vector(v), Mem{Base: zrow, Disp: 64 * p.vector(v)}, v == 0
+	heads.lanes(at, head, w)
+	if !p.bf16 {
+		if tail {
 			VMOVUPS_Z(to, K1, x)
-			VFMADD231PS(Mem{Base: zrow, Disp: 64 * v}, w, x)
-			VMOVUPS(x, K1, to)
 		} else {
 			VMOVUPS(to, x)
-			VFMADD231PS(Mem{Base: zrow, Disp: 64 * v}, w, x)
-			VMOVUPS(x, to)
 		}
-	}
-}
-
-// spread puts into to the number of head for each column of vector v.
-func spread(v int, head VecPhysical, regs []VecPhysical, to VecPhysical) {
-	if v < len(regs) {
-		VPERMPS(head, regs[v], to)
+		VFMADD231PS(z, w, x)
+		storeVector(x, to, tail)
 		return
 	}
-	VMOVDQU32(Mem{Base: patterns, Disp: 64 * v}, to)
-	VPERMPS(head, to, to)
+	lanes.SplitBF16(to, x, y, tail, K1)
+	VFMADD231PS(z, w, x)
+	heads.lanes(at+1, head, w)
+	VFMADD231PS(z.Offset(64), w, y)
+	if native {
+		lanes.JoinNative(x, y, w)
+	} else {
+		lanes.JoinBF16(x, y, w, Z27)
+	}
+	storeWords(x, to, tail)
 }
 
 // sumEntries adds the rows of entries, as many floats as heads (a power of two), over each

@@ -26,13 +26,15 @@ var (
 	last      = RBP
 	at, tmp   = RAX, R9
 	zrow      = R15
+	eachSum   = R15 // loads a run, of the forward pass
 	upper     = Z28 // of bfloat16 rows: the mask of odd columns
 	x, y, w   = Z29, Z30, Z31
-	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "vectors", "mask", "mode",
+	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "mask", "mode",
 		"weights", "gap", "patterns", "loop", "prefetch", "last",
 		"inv", "invStride", "scale", "heads",
 		"z", "zStride", "zbuf", "dots", "parts", "partsEnd", "places",
-		"shape", "headBytes", "lastByte", "shift", "tail", "evens", "odds")
+		"shape", "each", "whole", "headBytes", "lastByte", "shift", "tail", "evens", "odds",
+		"runs", "dstHead", "dstShift", "dstWhole", "unused")
 )
 
 // What mode says about dst: it is bfloat16, its rows are whole lines that go past the caches (of bfloat16 only
@@ -45,12 +47,12 @@ const (
 
 var sums = []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15}
 
-func beginRows(patternRegs []VecPhysical) {
+func beginRows() {
 	f := rowFields
 	Load(Param("a"), args)
 	f.load("src", src)
+	ADDQ(f.mem("whole"), src)
 	f.load("srcStride", stride)
-	f.load("dst", dst)
 	f.load("weights", weight)
 	f.load("gap", gap)
 	f.load("patterns", patterns)
@@ -63,30 +65,29 @@ func beginRows(patternRegs []VecPhysical) {
 	XORQ(row, row)
 	f.load("mask", tmp)
 	KMOVD(tmp.As32(), K1)
-	for i, v := range patternRegs {
-		VMOVDQU32(Mem{Base: patterns, Disp: 64 * i}, v)
-	}
 	lanes.LoadUpper(upper)
 }
 
-// choose branches to the body for the number of vectors.
-func choose(most int) {
-	MOVQ(rowFields.mem("vectors"), tmp)
-	for n := 1; n <= most; n++ {
-		CMPQ(tmp, U8(n))
-		JE(LabelRef(fmt.Sprintf("row%d", n)))
+// spread is which head each column of a panel's vectors is of. A panel's last vectors' are in registers.
+type spread []VecPhysical
+
+func (s spread) begin() {
+	for i, v := range s {
+		VMOVDQU32(Mem{Base: patterns, Disp: 64 * (16 - len(s) + i)}, v)
 	}
-	RET()
 }
 
-func startRow() {
-	rowFields.load("ptr", tmp)
-	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
-	rowFields.load("index", tmp)
-	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
+// lanes spreads the numbers of heads in from over the columns of the panel's vector v.
+func (s spread) lanes(v int, from Op, to VecPhysical) {
+	if i := v - (16 - len(s)); i >= 0 {
+		VPERMPS(from, s[i], to)
+		return
+	}
+	VMOVDQU32(Mem{Base: patterns, Disp: 64 * v}, to)
+	VPERMPS(from, to, to)
 }
 
-// entryRow sets at to the next entry's row.
+// entryRow sets at to where the first run of the next entry's row has its last load.
 func entryRow() {
 	MOVL(Mem{Base: index}, at.As32())
 	ADDQ(U8(4), index)
@@ -94,8 +95,8 @@ func entryRow() {
 	ADDQ(src, at)
 }
 
-// askRow asks for the first lines of an entry's row, and leaves tmp there.
-func askRow(entry Mem, lines int) {
+// askRow sets tmp to an entry's row, as entryRow does, and asks for some lines of it from first on.
+func askRow(entry Mem, first, lines int) {
 	LEAQ(entry, tmp)
 	CMPQ(tmp, last)
 	CMOVQHI(last, tmp)
@@ -103,182 +104,102 @@ func askRow(entry Mem, lines int) {
 	IMULQ(stride, tmp)
 	ADDQ(src, tmp)
 	for line := range lines {
-		PREFETCHT0(Mem{Base: tmp, Disp: 64 * line})
+		PREFETCHT0(Mem{Base: tmp, Disp: first + 64*line})
 	}
 }
 
-// columnWeights spreads the next entry's coefficients over the columns of vector v.
-func columnWeights(v int, from Mem, regs []VecPhysical, to VecPhysical) {
-	if v < len(regs) {
-		VPERMPS(from, regs[v], to)
-		return
-	}
-	VMOVDQU32(Mem{Base: patterns, Disp: 64 * v}, to)
-	VPERMPS(from, to, to)
+// panel is a row, or as much of one as fits the registers, in one run of vectors or blocks.
+type panel struct {
+	bf16 bool
+	runs
 }
 
-// storeRow writes the n vectors, or blocks, of the row in sums to dst.
-func storeRow(n int, bf16 bool, name func(string) string) {
-	if !bf16 {
-		storeLines(n, name, func(v int) VecPhysical { return sums[v] }, func(v VecPhysical, to Mem) { VMOVUPS(v, K1, to) })
-		return
+func newPanel(bf16 bool) panel {
+	if bf16 {
+		return panel{bf16, runs{1, 1, 8}}
 	}
-	put := func(v int) {
-		if v == n-1 {
-			VMOVDQU16(sums[2*v], K1, Mem{Base: dst, Disp: 64 * v})
-		} else {
-			VMOVUPS(sums[2*v], Mem{Base: dst, Disp: 64 * v})
-		}
-	}
-	CMPQ(rowFields.mem("mode"), U8(modeBF16))
-	JB(LabelRef(name("widened")))
-	JA(LabelRef(name("native")))
-	for v := range n {
-		lanes.JoinBF16(sums[2*v], sums[2*v+1], x, y)
-		put(v)
-	}
-	JMP(LabelRef(name("written")))
-	Label(name("native"))
-	for v := range n {
-		lanes.JoinNative(sums[2*v], sums[2*v+1], x)
-	}
-	storeLines(n, name, func(v int) VecPhysical { return sums[2*v] }, func(v VecPhysical, to Mem) { VMOVDQU16(v, K1, to) })
-	JMP(LabelRef(name("written")))
-	Label(name("widened"))
-	KSHIFTRD(U8(16), K1, K2)
-	for v := range n {
-		even, odd := sums[2*v], sums[2*v+1]
-		lanes.Interleave(even, odd, x, y)
-		if v == n-1 {
-			VMOVUPS(even, K1, Mem{Base: dst, Disp: 128 * v})
-			VMOVUPS(odd, K2, Mem{Base: dst, Disp: 128*v + 64})
-		} else {
-			VMOVUPS(even, Mem{Base: dst, Disp: 128 * v})
-			VMOVUPS(odd, Mem{Base: dst, Disp: 128*v + 64})
-		}
-	}
-	Label(name("written"))
+	return panel{bf16, runs{1, 1, 16}}
 }
 
-// storeLines writes n vectors to dst, past the caches if mode says so; last writes what is in the row of its last.
-func storeLines(n int, name func(string) string, vector func(v int) VecPhysical, last func(v VecPhysical, to Mem)) {
-	TESTQ(U32(modeStream), rowFields.mem("mode"))
-	JNZ(LabelRef(name("stream")))
-	for v := range n - 1 {
-		VMOVUPS(vector(v), Mem{Base: dst, Disp: 64 * v})
-	}
-	last(vector(n-1), Mem{Base: dst, Disp: 64 * (n - 1)})
-	JMP(LabelRef(name("stored")))
-	Label(name("stream"))
-	for v := range n {
-		VMOVNTPS(vector(v), Mem{Base: dst, Disp: 64 * v})
-	}
-	Label(name("stored"))
-}
-
-func nextRow(again string) {
-	ADDQ(rowFields.mem("dstStride"), dst)
-	INCQ(row)
-	CMPQ(row, rowFields.mem("rows"))
-	JB(LabelRef(again))
-	SFENCE() // for rows that went past the caches
-	VZEROUPPER()
-	RET()
-}
+// vectors is how many a load is, vector the first of load v, and sum where these are summed.
+func (p panel) vectors() int            { return 16 / p.most }
+func (p panel) vector(v int) int        { return p.vectors() * p.slot(0, v) }
+func (p panel) sum(v int) []VecPhysical { return sums[p.vector(v):][:p.vectors()] }
 
 // sumRows is the forward pass's sum: dst = scale · inv · sum over entries of
 // weight · source row, where weight and inv are those of the column's head.
 func sumRows(bf16 bool) {
-	name, most := "attendSum512", 16
+	f, name, p := rowFields, "attendSum512", newPanel(bf16)
 	if bf16 {
-		name, most = "attendSum512b16", 8
+		name += "b16"
 	}
-	regs := []VecPhysical{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27}
+	heads := spread{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27}
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
 	Doc(name + " sums the rows of an attendRowArgs.")
-	beginRows(regs)
-	choose(most)
-	for n := 1; n <= most; n++ {
-		sumBody(n, bf16, regs)
+	beginRows()
+	heads.begin()
+	Label("row")
+	f.load("ptr", tmp)
+	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
+	f.load("index", tmp)
+	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
+	for _, v := range sums {
+		VPXORD(v, v, v)
 	}
-}
-
-func sumBody(n int, bf16 bool, regs []VecPhysical) {
-	f := rowFields
-	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
-	vectors := n
-	if bf16 {
-		vectors = 2 * n
-	}
-	Label(name("row"))
-	startRow()
-	for v := range vectors {
-		VPXORD(sums[v], sums[v], sums[v])
-	}
-	loops := sumLoops(n, bf16)
-	for _, l := range loops[1:] {
-		CMPQ(f.mem("loop"), U8(l.number()))
-		JE(LabelRef(l.label()))
-	}
+	loops := p.sumLoops()
+	bisect(f.mem("loop"), loops, sumLoop.label, sumLoop.number)
 	for _, l := range loops {
-		l.body(regs, name("done"))
+		l.body(heads)
 	}
-
-	Label(name("done"))
-	f.loadRow("inv", row, tmp)
-	f.load("heads", at)
-	KMOVW(at.As32(), K2)
-	VMOVUPS_Z(Mem{Base: tmp}, K2, x)
-	VMULPS_BCST(f.mem("scale"), x, x)
-	for v := range vectors {
-		if v < len(regs) {
-			VPERMPS(x, regs[v], w)
-		} else {
-			VMOVDQU32(Mem{Base: patterns, Disp: 64 * v}, w)
-			VPERMPS(x, w, w)
-		}
-		VMULPS(w, sums[v], sums[v])
-	}
-	storeRow(n, bf16, name)
-	nextRow(name("row"))
+	Label("done")
+	f.load("each", eachSum)
+	p.scale(heads)
+	p.storeSums()
+	Label("written")
+	INCQ(row)
+	CMPQ(row, f.mem("rows"))
+	JB(LabelRef("row"))
+	SFENCE() // for rows that went past the caches
+	VZEROUPPER()
+	RET()
 }
 
 // sumLoop is the loop over a row's entries, of n vectors or blocks. Where these are whole heads', as many each, a coefficient is repeated
 // once a head; heads is 0 where it is looked up for each column. What few instructions there are between two lines decides
 // how many lines are under way: with look-ups rows of sixteen lines take 1.1 to 1.25 times as long.
 type sumLoop struct {
-	n, heads  int
-	bf16, ask bool // ask: bfloat16 rows are asked for; float32 has one loop for both
+	panel
+	n, heads int
+	ask      bool // bfloat16 rows are asked for; float32 has one loop for both
 }
 
-// sumLoops lists the loops of n vectors or blocks.
-func sumLoops(n int, bf16 bool) (list []sumLoop) {
-	for heads := 0; heads <= n; heads = max(1, 2*heads) {
-		if heads > 0 && n%heads != 0 {
-			break
-		}
-		list = append(list, sumLoop{n, heads, bf16, false})
-		if bf16 {
-			list = append(list, sumLoop{n, heads, bf16, true})
+func (p panel) sumLoops() (list []sumLoop) {
+	for n := 1; n <= p.most; n++ {
+		for heads := 0; heads <= n && (heads == 0 || n%heads == 0); heads = max(1, 2*heads) {
+			list = append(list, sumLoop{p, n, heads, false})
+			if p.bf16 {
+				list = append(list, sumLoop{p, n, heads, true})
+			}
 		}
 	}
 	return list
 }
 
 func (l sumLoop) number() int {
+	n := 64*l.n + 2*l.heads
 	if l.ask {
-		return 2*l.heads + 1
+		n++
 	}
-	return 2 * l.heads
+	return n
 }
 
-func (l sumLoop) label() string { return fmt.Sprintf("loop%dx%d", l.n, l.number()) }
+func (l sumLoop) label() string { return fmt.Sprintf("loop%d", l.number()) }
 
-func (l sumLoop) body(regs []VecPhysical, done string) {
+func (l sumLoop) body(heads spread) {
 	Label(l.label())
 	CMPQ(index, end)
-	JAE(LabelRef(done))
+	JAE(LabelRef("done"))
 	if l.bf16 {
 		entryRow()
 		l.askBlocks()
@@ -286,40 +207,40 @@ func (l sumLoop) body(regs []VecPhysical, done string) {
 		l.askLine()
 		entryRow()
 	}
-	for v := range l.n {
+	for v := l.n - 1; v >= 0; v-- {
 		if l.ask {
-			PREFETCHT0(Mem{Base: tmp, Disp: 64 * v})
+			PREFETCHT0(Mem{Base: tmp, Disp: -64 * v})
 		}
-		if l.heads > 0 && v%(l.n/l.heads) == 0 {
-			VBROADCASTSS(Mem{Base: weight, Disp: 4 * (v / (l.n / l.heads))}, w)
+		if i := l.n - 1 - v; l.heads > 0 && i%(l.n/l.heads) == 0 {
+			VBROADCASTSS(Mem{Base: weight, Disp: 4 * (i / (l.n / l.heads))}, w)
 		}
-		l.add(v, regs)
+		l.add(v, heads)
 	}
 	ADDQ(gap, weight)
 	JMP(LabelRef(l.label()))
 }
 
-// add adds vector or block v of the row at at.
-func (l sumLoop) add(v int, regs []VecPhysical) {
-	line, from, tail := Mem{Base: at, Disp: 64 * v}, Mem{Base: weight}, v == l.n-1
-	spread := func(v int) {
+// add adds load v of the row at at.
+func (l sumLoop) add(v int, heads spread) {
+	line, to := Mem{Base: at, Disp: -64 * v}, l.sum(v)
+	look := func(i int) {
 		if l.heads == 0 {
-			columnWeights(v, from, regs, w)
+			heads.lanes(l.vector(v)+i, Mem{Base: weight}, w)
 		}
 	}
 	if l.bf16 {
-		lanes.SplitBF16By(upper, line, x, y, tail, K1)
-		spread(2 * v)
-		VFMADD231PS(x, w, sums[2*v])
-		spread(2*v + 1)
-		VFMADD231PS(y, w, sums[2*v+1])
+		lanes.SplitBF16By(upper, line, x, y, v == 0, K1)
+		look(0)
+		VFMADD231PS(x, w, to[0])
+		look(1)
+		VFMADD231PS(y, w, to[1])
 		return
 	}
-	spread(v)
-	if tail {
-		VFMADD231PS(line, w, K1, sums[v])
+	look(0)
+	if v == 0 {
+		VFMADD231PS(line, w, K1, to[0])
 	} else {
-		VFMADD231PS(line, w, sums[v])
+		VFMADD231PS(line, w, to[0])
 	}
 }
 
@@ -333,7 +254,7 @@ func (l sumLoop) askLine() {
 	if l.n > 4 {
 		lines = 1
 	}
-	askRow(Mem{Base: index, Index: ahead, Scale: 1}, lines)
+	askRow(Mem{Base: index, Index: ahead, Scale: 1}, -64*(l.n-1), lines)
 	Label(skip)
 }
 
@@ -343,9 +264,56 @@ func (l sumLoop) askBlocks() {
 	switch {
 	case !l.ask:
 	case l.n <= 2:
-		askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0)
+		askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0, 0)
 	default:
-		askRow(Mem{Base: index, Index: ahead, Scale: 2}, 2)
-		askRow(Mem{Base: index, Disp: 12}, 0)
+		askRow(Mem{Base: index, Index: ahead, Scale: 2}, -64*(l.n-1), 2)
+		askRow(Mem{Base: index, Disp: 12}, 0, 0)
 	}
+}
+
+// scale multiplies a row's sums by what its coefficients were not divided by, and dropout's factor.
+func (p panel) scale(heads spread) {
+	f := rowFields
+	f.loadRow("inv", row, tmp)
+	f.load("heads", at)
+	KMOVW(at.As32(), K2)
+	VMOVUPS_Z(Mem{Base: tmp}, K2, x)
+	VMULPS_BCST(f.mem("scale"), x, x)
+	p.eachLine(loop{each: eachSum, load: func(_, v int, _ Mem) {
+		for i, sum := range p.sum(v) {
+			heads.lanes(p.vector(v)+i, x, w)
+			VMULPS(w, sum, sum)
+		}
+	}})
+}
+
+// storeSums writes a row's sums to dst.
+func (p panel) storeSums() {
+	f := rowFields
+	f.loadRow("dst", row, dst)
+	ADDQ(f.mem("dstWhole"), dst)
+	if p.bf16 {
+		TESTQ(U32(modeNative), f.mem("mode"))
+		JZ(LabelRef("stage"))
+		p.eachLine(loop{each: eachSum, load: func(_, v int, _ Mem) { lanes.JoinNative(p.sum(v)[0], p.sum(v)[1], x) }})
+	}
+	TESTQ(U32(modeStream), f.mem("mode"))
+	JNZ(LabelRef("stream"))
+	p.eachLine(loop{from: dst, each: eachSum, load: func(_, v int, to Mem) {
+		if p.bf16 {
+			storeWords(p.sum(v)[0], to, v == 0)
+		} else {
+			storeVector(p.sum(v)[0], to, v == 0)
+		}
+	}})
+	JMP(LabelRef("written"))
+	if p.bf16 {
+		Label("stage")
+		f.load("zbuf", tmp)
+		stageSums(Mem{Base: tmp}, 16)
+		storeStaged(f, Mem{Base: tmp}, eachSum, true)
+		JMP(LabelRef("written"))
+	}
+	Label("stream")
+	p.eachLine(loop{from: dst, each: eachSum, load: func(_, v int, to Mem) { VMOVNTPS(p.sum(v)[0], to) }})
 }
