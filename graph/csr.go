@@ -155,15 +155,15 @@ func (g *CSR) lopsided(lo, hi int64) (sum uint64) {
 			if g.Weights != nil {
 				w = g.Weights[e]
 			}
-			sum += sided(uint64(g.Indices[e]), uint64(v), w)
+			sum += Sided(uint64(g.Indices[e]), uint64(v), w)
 		}
 	}
 	return sum
 }
 
-// sided hashes an edge to what its reverse is hashed to, negated; a self-loop to
+// Sided hashes an edge to what its reverse is hashed to, negated; a self-loop to
 // nothing.
-func sided(u, v uint64, w float32) uint64 {
+func Sided(u, v uint64, w float32) uint64 {
 	z := min(u, v)<<32 + max(u, v) + uint64(math.Float32bits(w)+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>32) * 0xd6e8feb86659fd93
 	z = (z ^ z>>29) * 0xbf58476d1ce4e5b9

@@ -116,6 +116,17 @@ func (d *Dataset) Verify() error {
 	return d.checkContents(true, true)
 }
 
+// CheckEdges refuses edges of vertices that are not there, which opening a large dataset does not look for.
+func (d *Dataset) CheckEdges() error { return d.named(d.Graph.Validate()) }
+
+// CheckSymmetric refuses a dataset that says that every edge has its reverse, and lies.
+func (d *Dataset) CheckSymmetric() error {
+	if !d.Meta.Symmetric || d.Graph.Symmetric() {
+		return nil
+	}
+	return &InputError{File: filepath.Join(d.Dir, metaFile), Field: "symmetric", Found: "true", Want: "false, as some edges have no reverse", Fix: "correct it or make the dataset again"}
+}
+
 // checkContents checks what the shapes cannot show. Offsets are always checked,
 // since a wrong one would send a reader outside the array.
 func (d *Dataset) checkContents(all, finite bool) error {
@@ -128,8 +139,10 @@ func (d *Dataset) checkContents(all, finite bool) error {
 			return d.named(err)
 		}
 	}
-	if all && d.Meta.Symmetric && !d.Graph.Symmetric() {
-		return &InputError{File: filepath.Join(d.Dir, metaFile), Field: "symmetric", Found: "true", Want: "false, as some edges have no reverse", Fix: "correct it or make the dataset again"}
+	if all {
+		if err := d.CheckSymmetric(); err != nil {
+			return err
+		}
 	}
 	if f := d.Features; f != nil {
 		if err := f.Validate(); err != nil {

@@ -109,7 +109,7 @@ func (x *unitSort) byTarget(s *Sorter, first uint64) {
 			at := next[row]
 			next[row] = at + 1
 			to[at] = e
-			lopsided += sided(uint64(uint32(e)), e>>32, 0)
+			lopsided += Sided(uint64(uint32(e)), e>>32, 0)
 		}
 	} else {
 		for i, e := range x.ends {
@@ -130,7 +130,7 @@ func (s *Sorter) sided(e uint64, w float32) uint64 {
 	if s.numbered {
 		w = 0
 	}
-	return sided(uint64(uint32(e)), e>>32, w)
+	return Sided(uint64(uint32(e)), e>>32, w)
 }
 
 // sums replaces each number by the sum of those before it.

@@ -220,6 +220,35 @@ func TestVerifyFindsPartsThatDisagree(t *testing.T) {
 	}
 }
 
+// A graph that says it is symmetric and is not, by a single edge, is neither cut nor found sound; nor is one cut that
+// names a vertex it has not.
+func TestGraphIsChecked(t *testing.T) {
+	d := &graph.Dataset{Meta: graph.Meta{Name: "lie"}}
+	var err error
+	if d.Graph, err = graph.FromEdges(6, []uint32{0, 1, 1, 2, 3, 4, 5, 4, 2}, []uint32{1, 0, 2, 1, 4, 3, 4, 5, 3}, nil, graph.BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, lies := range []bool{false, true} {
+		d.Meta.Symmetric = lies
+		parts, dir := []uint32{0, 1, 0, 1, 0, 1}, filepath.Join(t.TempDir(), "parts")
+		if err := Write(context.Background(), d, parts, 2, Measure(d.Graph, parts, 2, nil, lies, 0), WriteOptions{Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(dir); lies != errors.Is(err, graph.ErrInput) {
+			t.Errorf("lies %v: %v", lies, err)
+		}
+		j := job{d: d, opt: Options{Parts: 2, Method: "multilevel"}}
+		if err := j.prepare(); lies != (err != nil && strings.Contains(err.Error(), "symmetric: found true")) {
+			t.Errorf("lies %v: %v", lies, err)
+		}
+	}
+	d.Graph.Indices[3] = 6 // as a large graph may say, which is opened unread
+	j := job{d: d, opt: Options{Parts: 2, Method: "multilevel"}}
+	if err := j.prepare(); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "6 at position 3") {
+		t.Error(err)
+	}
+}
+
 // A part stands alone where only it was copied, and parts may be written elsewhere.
 func TestPartsLiveAnywhere(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))

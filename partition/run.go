@@ -150,6 +150,14 @@ func (j *job) prepare() (err error) {
 	if err := j.p.check(); err != nil {
 		return err
 	}
+	// Methods look vertices up by what edges say, and opening a large graph does not check that.
+	// They, and training on the parts, also go by whether it is symmetric.
+	if err := j.d.CheckEdges(); err != nil {
+		return err
+	}
+	if err := j.d.CheckSymmetric(); err != nil {
+		return err
+	}
 	balance := o.Balance
 	if balance == "" {
 		balance = j.usual(o.Method)

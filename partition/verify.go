@@ -126,10 +126,11 @@ func VerifyAgainst(dir string, d *graph.Dataset) error {
 }
 
 type verifier struct {
-	dir   string
-	book  *Book
-	parts []*Part
-	seen  bitset
+	dir      string
+	book     *Book
+	parts    []*Part
+	seen     bitset
+	lopsided uint64 // zero where every edge met so far has its reverse
 }
 
 func (v *verifier) close() {
@@ -189,6 +190,7 @@ func (v *verifier) rows(p *Part) error {
 				remote++
 			}
 		}
+		v.sides(p, i)
 	}
 	if n := len(used.list(nil)); int64(n) != p.Meta.Halo {
 		return badBook("halo", p.Meta.Halo, fmt.Sprintf("%d, the remote vertices that rows name", n))
@@ -197,6 +199,17 @@ func (v *verifier) rows(p *Part) error {
 		return badBook("remote_edges", p.Meta.Remote, fmt.Sprint(remote))
 	}
 	return nil
+}
+
+// sides adds up which way the in-edges of a vertex go, by the dataset's numbers.
+func (v *verifier) sides(p *Part, to uint32) {
+	for e := p.In.Indptr[to]; e < p.In.Indptr[to+1]; e++ {
+		var weight float32
+		if p.In.Weights != nil {
+			weight = p.In.Weights[e]
+		}
+		v.lopsided += graph.Sided(uint64(p.IDs[p.In.Indices[e]]), uint64(p.IDs[to]), weight)
+	}
 }
 
 // peers checks send lists, and what the part knows of other parts' vertices.
@@ -228,6 +241,9 @@ func (v *verifier) totals() error {
 	b := v.book
 	if got, want := [5]int64{edges, train, val, test, volume}, [5]int64{b.Edges, b.Train, b.Val, b.Test, b.CommVolume}; got != want {
 		return badBook("edges, train, val, test, comm_volume", got, fmt.Sprint(want))
+	}
+	if b.Symmetric && v.lopsided != 0 {
+		return badBook("symmetric", true, "false, as some edges have no reverse")
 	}
 	return nil
 }
