@@ -51,9 +51,12 @@ func (c *CPU) tallTallOuterHalves(dst, a, b Matrix, op MatMul) {
 			for i := range 2 {
 				simd.TurnHalves(c.level, strips[i*outerHalvesPanel:], t.Blocks)
 			}
-			simd.ColumnScales(c.level, scale, backB, partB.f32, partB.Rows, partB.Cols, partB.stride)
-			next := nextSlice(partA, partB, n/16*t.Blocks)
-			t.Ahead, t.AheadEnd, t.Then, t.AheadStep = next.at, next.end, next.then, next.step
+			steps := n / 16 * t.Blocks
+			next := nextSlice(partA, partB, steps)
+			simd.ColumnScales(c.level, scale, backB, partB.f32, partB.Rows, partB.Cols, partB.stride, next.then)
+			asked := simd.ScalesAhead(partB.Rows, partB.Cols)
+			t.Ahead, t.AheadEnd, t.Then = next.at, next.end, next.then+uintptr(asked)
+			t.AheadStep = next.step - asked/steps
 			if partB.Rows < 32 {
 				zeroRows(last)
 				c.activateSerial(last.Slice(0, partB.Rows).Columns(0, b.Cols), partB, After{})

@@ -47,8 +47,8 @@ func runHalves(t *Halves) { tilesHalves((*byte)(unsafe.Pointer(t))) }
 
 func runOuterHalves(t *OuterHalves) { outerHalves((*byte)(unsafe.Pointer(t))) }
 
-func columnScales(scale, back, src *float32, rows, cols, stride int) {
-	columnScales512((*byte)(unsafe.Pointer(scale)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
+func columnScales(scale, back, src *float32, rows, cols, stride int, ahead uintptr) {
+	columnScales512((*byte)(unsafe.Pointer(scale)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, ahead)
 }
 
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {

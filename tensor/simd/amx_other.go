@@ -30,7 +30,7 @@ func runHalves(*Halves) {}
 
 func runOuterHalves(*OuterHalves) {}
 
-func columnScales(scale, back, src *float32, rows, cols, stride int) {}
+func columnScales(*float32, *float32, *float32, int, int, int, uintptr) {}
 
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {}
 

@@ -71,6 +71,6 @@ func tilesHalves(t *byte)
 func outerHalves(t *byte)
 
 //go:noescape
-func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int)
+func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int, ahead uintptr)
 
 func hasHalves() bool

@@ -63,14 +63,15 @@ func (t *OuterHalves) Run(level Level) {
 }
 
 // ColumnScales says what columns are multiplied with so that their largest numbers are between 2¹⁴ and 2¹⁵, and what
-// takes that back. Past the last column, up to a whole vector, there may be any.
-func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride int) {
+// takes that back. Past the last column, up to a whole vector, there may be any. Meanwhile ScalesAhead bytes that the
+// caller will need are asked for, from ahead on.
+func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride int, ahead uintptr) {
 	if rows == 0 || cols == 0 {
 		return
 	}
 	_, _, _ = scale[(cols-1)|15], back[(cols-1)|15], src[(rows-1)*stride+cols-1]
 	if level >= AVX512 {
-		columnScales(&scale[0], &back[0], &src[0], rows, cols, stride)
+		columnScales(&scale[0], &back[0], &src[0], rows, cols, stride, ahead)
 		return
 	}
 	for j := range cols {
@@ -81,3 +82,6 @@ func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride in
 		scale[j], back[j] = scaling(largest)
 	}
 }
+
+// ScalesAhead is how many bytes ColumnScales asks for: about half of what it reads.
+func ScalesAhead(rows, cols int) int { return 128 * rows * (cols / 64) }

@@ -22,7 +22,7 @@ func TestOuterHalvesAgreesWithTwin(t *testing.T) {
 		HalvePairs(Generic, a, backA, randomSingles(r, rows*left), rows, left, left, blocks*HalfBlock)
 		TurnHalves(Generic, a, 2*blocks)
 		scale, backB, room := make([]float32, crow), make([]float32, crow), make([]float32, RoomOuterHalves)
-		ColumnScales(Generic, scale, backB, b, rows, cols, brow)
+		ColumnScales(Generic, scale, backB, b, rows, cols, brow, 0)
 		for add := range 2 {
 			run := func(l Level) []float32 {
 				c := make([]float32, left*crow)
@@ -54,7 +54,7 @@ func TestColumnScalesAgreeWithTwin(t *testing.T) {
 			src := strange(r, randomSingles(r, rows*stride), stride)[:(rows-1)*stride+cols]
 			scales := func(l Level) (scale, back []float32) {
 				scale, back = make([]float32, cols+15), make([]float32, cols+15)
-				ColumnScales(l, scale, back, src, rows, cols, stride)
+				ColumnScales(l, scale, back, src, rows, cols, stride, 0)
 				return scale[:cols], back[:cols]
 			}
 			want, wantBack := scales(Generic)

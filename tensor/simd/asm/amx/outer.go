@@ -38,8 +38,9 @@ const (
 	outerSums = 2 * 2 * outerHalf
 )
 
-// outerAsks is how many lines are asked for with a block, about as many as it has: 32 rows by 16 columns, and A's.
-const outerAsks = 40
+// outerAsks is how many lines are asked for with a block: 32 rows by 16 columns of B are as many, half of which
+// columnScales asked for, and some are A's.
+const outerAsks = 32
 
 // outerHalves goes over panels of 16 columns of B, in each over blocks of 32 rows, with sums in three tiles. While a
 // block of one panel is multiplied, the block of the next panel that has the same rows is halved, between the tile
@@ -243,12 +244,12 @@ func outerHalves() {
 var outerScale = Z31
 
 // columnScales finds what columns are multiplied with, and what takes that back. Rows are read in order, many columns at
-// once.
+// once, and half as many lines are asked for from ahead on: see simd.ScalesAhead.
 func columnScales() {
-	TEXT("columnScales512", NOSPLIT, "func(scale, back, src *byte, rows, cols, stride int)")
+	TEXT("columnScales512", NOSPLIT, "func(scale, back, src *byte, rows, cols, stride int, ahead uintptr)")
 	Pragma("noescape")
-	scale, back, src, rows, cols, stride := RDI, R9, RSI, RDX, RCX, R8
-	loadParams("scale back src rows cols stride", scale, back, src, rows, cols, stride)
+	scale, back, src, rows, cols, stride, ahead := RDI, R9, RSI, RDX, RCX, R8, R12
+	loadParams("scale back src rows cols stride ahead", scale, back, src, rows, cols, stride, ahead)
 	s, n, tmp := R10, R11, RAX
 	loadHalfConstants(EAX)
 	// group is so many vectors of columns.
@@ -260,11 +261,15 @@ func columnScales() {
 		}
 		Label(name)
 		for v := range vectors {
+			if v%2 == 1 {
+				PREFETCHT1(Mem{Base: ahead, Disp: 32 * (v - 1)})
+			}
 			x := zmm(16 + v%8)
 			VPANDD_Z(Mem{Base: s, Disp: 64 * v}, absolute, K1, x)
 			VPMAXUD(x, zmm(v), zmm(v))
 		}
 		ADDQ(stride, s)
+		ADDQ(U32(uint32(vectors/2*64)), ahead)
 		DECQ(n)
 		JNZ(LabelRef(name))
 		for v := range vectors {
