@@ -29,7 +29,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	room := c.softmaxRoom(size, logits.Cols)
 	defer c.Free(room)
 	c.forRows(logits.Rows, size, func(lo, hi, k, thread int) {
-		mine := within(list, lo, hi)
+		mine := within(list, lo, hi, logits.Rows)
 		c.checkLabels(labels.v, mine, logits.Cols)
 		buf := room.row(thread)
 		s := c.softmaxPart(buf, size, dlogits, logits)
@@ -153,11 +153,24 @@ func (c *CPU) checkLabels(labels, list []uint32, classes int) {
 	}
 }
 
-// within is the part of an ascending list in [lo,hi).
-func within(list []uint32, lo, hi int) []uint32 {
-	a, _ := slices.BinarySearch(list, uint32(lo))
-	b, _ := slices.BinarySearch(list[a:], uint32(hi))
-	return list[a : a+b]
+// within is the part in [lo,hi) of an ascending list of some of n rows.
+func within(list []uint32, lo, hi, n int) []uint32 {
+	return list[before(list, lo, n):before(list, hi, n)]
+}
+
+// before is how many of the list come before a row. Rows are often spread evenly: it is looked for near where it would
+// then be, for each step far from there waits for memory.
+func before(list []uint32, row, n int) int {
+	lo := row * len(list) / n
+	hi := lo
+	for step := 1; lo > 0 && int(list[lo-1]) >= row; step *= 2 {
+		lo, hi = max(0, lo-step), lo-1
+	}
+	for step := 1; hi < len(list) && int(list[hi]) < row; step *= 2 {
+		lo, hi = hi+1, min(len(list), hi+step)
+	}
+	more, _ := slices.BinarySearch(list[lo:hi], uint32(row))
+	return lo + more
 }
 
 // zeroOthers zeroes the rows in [lo,hi) that are not in list.
@@ -212,7 +225,7 @@ func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of
 	size := wholeLines(rowChunk(logits.Cols * 3 * logits.dtype.Size()))
 	losses := make([]float64, (logits.Rows+size-1)/size)
 	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
-		mine := within(list, lo, hi)
+		mine := within(list, lo, hi, logits.Rows)
 		losses[k] = of(mine)
 		if !dlogits.IsZero() {
 			c.zeroOthers(dlogits, mine, lo, hi)

@@ -189,3 +189,37 @@ func TestLossPanicsOnBadRows(t *testing.T) {
 		}()
 	}
 }
+
+// TestWithin finds the rows of every part, of lists that are even and of such as are all at one end.
+func TestWithin(t *testing.T) {
+	const n = 200
+	r := rand.New(rand.NewPCG(2, 6))
+	for _, listed := range []func(i int) bool{
+		func(int) bool { return false },
+		func(int) bool { return true },
+		func(i int) bool { return i%16 < 8 },
+		func(i int) bool { return i < 30 },
+		func(i int) bool { return i >= 190 },
+		func(i int) bool { return i == 77 || i > 100 && r.IntN(3) == 0 },
+	} {
+		var list []uint32
+		for i := range n {
+			if listed(i) {
+				list = append(list, uint32(i))
+			}
+		}
+		for lo := range n + 1 {
+			for hi := lo; hi <= n; hi++ {
+				var want []uint32
+				for _, i := range list {
+					if lo <= int(i) && int(i) < hi {
+						want = append(want, i)
+					}
+				}
+				if got := within(list, lo, hi, n); !slices.Equal(got, want) {
+					t.Fatalf("rows %d to %d of %v: %v", lo, hi, list, got)
+				}
+			}
+		}
+	}
+}

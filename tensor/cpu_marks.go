@@ -13,7 +13,7 @@ func (c *CPU) CountMarks(logits, targets Matrix, rows Index) (predicted, known, 
 	size := rowChunk(logits.Cols * 8)
 	counts := make([][3]int, (logits.Rows+size-1)/size)
 	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
-		counts[k] = marksOf(logits, targets, within(list, lo, hi))
+		counts[k] = marksOf(logits, targets, within(list, lo, hi, logits.Rows))
 	})
 	for _, n := range counts {
 		predicted, known, both = predicted+n[0], known+n[1], both+n[2]
