@@ -9514,7 +9514,7 @@ done437:
 
 // func softmaxAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT, SSE
-TEXT ·softmaxAVX512(SB), $16912-9
+TEXT ·softmaxAVX512(SB), $17168-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
@@ -11026,19 +11026,32 @@ both781:
 
 apart776:
 	VMOVDQU16 elementPaired<>+0(SB), Z3
-	CMPB      40(AX), $0x00
-	JNE       half786
-	MOVQ      24(AX), SI
-	MOVQ      32(AX), DI
 	CMPQ      16232(SP), $0x00
-	JEQ       off788
-	LEAQ      3584(BX), SI
-	ADDQ      16248(SP), SI
-	MOVQ      16256(SP), R8
-	IMULQ     DI, R8
-	SUBQ      R8, SI
+	JEQ       off786
+	MOVQ      DX, SI
+	ADDQ      SI, SI
+	CMPB      40(AX), $0x00
+	JNE       half787
+	ADDQ      SI, SI
+	JMP       both788
 
-off788:
+half787:
+both788:
+	CMPQ  SI, $0x40
+	JLE   off786
+	CMPB  40(AX), $0x00
+	JNE   half789
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	CMPQ  16232(SP), $0x00
+	JEQ   off791
+	LEAQ  3584(BX), SI
+	ADDQ  16248(SP), SI
+	MOVQ  16256(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off791:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11047,22 +11060,22 @@ off788:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip789
+	JZ           skip792
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole790
+	JLE          whole793
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have791
+	JMP          have794
 
-whole790:
+whole793:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have791:
-skip789:
+have794:
+skip792:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11075,19 +11088,25 @@ skip789:
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z6, Z3, Z3
 	VMOVDQU64     Z3, 16720(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
+	MOVQ          DX, SI
+	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half792
-	ADDQ          R8, R8
-	JMP           both793
+	JNE           half795
+	ADDQ          SI, SI
+	JMP           both796
 
-half792:
-both793:
-	XORQ SI, SI
+half795:
+both796:
+	MOVQ SI, R8
+	ADDQ $0x0f, SI
+	ANDQ $-16, SI
+	MOVQ SI, DI
+	SHLQ $0x04, DI
+	ADDQ BX, DI
 
-piece794:
+piece797:
+	SUBQ          $0x00000100, DI
+	SUBQ          $0x10, SI
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11118,76 +11137,64 @@ piece794:
 	VUNPCKLPD     Z6, Z4, Z8
 	VUNPCKHPD     Z6, Z4, Z4
 	MOVQ          R8, R9
+	SUBQ          SI, R9
 	SHRQ          $0x01, R9
-	MOVQ          $0xffffffff, R10
+	MOVQ          $0x000000ff, R10
 	BZHIQ         R9, R10, R10
+	IMUL3Q        $0x01010101, R10, R10
 	KMOVD         R10, K1
+	VMOVDQU16.Z   Z7, K1, Z7
+	VMOVDQU16.Z   Z3, K1, Z3
+	VMOVDQU16.Z   Z8, K1, Z8
+	VMOVDQU16.Z   Z4, K1, Z4
 	MOVQ          16656(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VMOVUPS       X7, (R9)(SI*1)
 	MOVQ          16664(SP), R9
-	VEXTRACTF32X4 $0x00, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VMOVUPS       X3, (R9)(SI*1)
 	MOVQ          16672(SP), R9
-	VEXTRACTF32X4 $0x00, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VMOVUPS       X8, (R9)(SI*1)
 	MOVQ          16680(SP), R9
-	VEXTRACTF32X4 $0x00, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VMOVUPS       X4, (R9)(SI*1)
 	MOVQ          16688(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
 	MOVQ          16696(SP), R9
-	VEXTRACTF32X4 $0x01, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z3, (R9)(SI*1)
 	MOVQ          16704(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z8, (R9)(SI*1)
 	MOVQ          16712(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z4, (R9)(SI*1)
 	MOVQ          16720(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
 	MOVQ          16728(SP), R9
-	VEXTRACTF32X4 $0x02, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z3, (R9)(SI*1)
 	MOVQ          16736(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z8, (R9)(SI*1)
 	MOVQ          16744(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z4, (R9)(SI*1)
 	MOVQ          16752(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
 	MOVQ          16760(SP), R9
-	VEXTRACTF32X4 $0x03, Z3, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x03, Z3, (R9)(SI*1)
 	MOVQ          16768(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
+	VEXTRACTF32X4 $0x03, Z8, (R9)(SI*1)
 	MOVQ          16776(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
-	ADDQ          $0x10, SI
-	ADDQ          $0x00000100, DI
-	SUBQ          $0x10, R8
-	JG            piece794
-	JMP           both787
+	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
+	TESTQ         SI, SI
+	JNZ           piece797
+	JMP           both790
 
-half786:
+half789:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off795
+	JEQ   off798
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off795:
+off798:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11196,22 +11203,22 @@ off795:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip796
+	JZ           skip799
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole797
+	JLE          whole800
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have798
+	JMP          have801
 
-whole797:
+whole800:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have798:
-skip796:
+have801:
+skip799:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11224,19 +11231,25 @@ skip796:
 	VPMULUDQ      Z6, Z4, Z4
 	VPADDQ        Z7, Z4, Z4
 	VMOVDQU64     Z4, 16848(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
+	MOVQ          DX, SI
+	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half799
-	ADDQ          R8, R8
-	JMP           both800
+	JNE           half802
+	ADDQ          SI, SI
+	JMP           both803
 
-half799:
-both800:
-	XORQ SI, SI
+half802:
+both803:
+	MOVQ SI, R8
+	ADDQ $0x0f, SI
+	ANDQ $-16, SI
+	MOVQ SI, DI
+	SHLQ $0x05, DI
+	ADDQ BX, DI
 
-piece801:
+piece804:
+	SUBQ          $0x00000200, DI
+	SUBQ          $0x10, SI
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11275,7 +11288,7 @@ piece801:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours802
+	JEQ           ours805
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11292,9 +11305,9 @@ piece801:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both803
+	JMP  both806
 
-ours802:
+ours805:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11345,7 +11358,389 @@ ours802:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both803:
+both806:
+	VPERMW        Z13, Z3, Z13
+	VPERMW        Z4, Z3, Z4
+	VPERMW        Z6, Z3, Z6
+	VPERMW        Z7, Z3, Z7
+	VUNPCKLPS     Z4, Z13, Z8
+	VUNPCKHPS     Z4, Z13, Z9
+	VUNPCKLPS     Z7, Z6, Z4
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z4, Z8, Z7
+	VUNPCKHPD     Z4, Z8, Z4
+	VUNPCKLPD     Z6, Z9, Z8
+	VUNPCKHPD     Z6, Z9, Z6
+	MOVQ          R8, R9
+	SUBQ          SI, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0x000000ff, R10
+	BZHIQ         R9, R10, R10
+	IMUL3Q        $0x01010101, R10, R10
+	KMOVD         R10, K1
+	VMOVDQU16.Z   Z7, K1, Z7
+	VMOVDQU16.Z   Z4, K1, Z4
+	VMOVDQU16.Z   Z8, K1, Z8
+	VMOVDQU16.Z   Z6, K1, Z6
+	MOVQ          16784(SP), R9
+	VMOVUPS       X7, (R9)(SI*1)
+	MOVQ          16792(SP), R9
+	VMOVUPS       X4, (R9)(SI*1)
+	MOVQ          16800(SP), R9
+	VMOVUPS       X8, (R9)(SI*1)
+	MOVQ          16808(SP), R9
+	VMOVUPS       X6, (R9)(SI*1)
+	MOVQ          16816(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
+	MOVQ          16824(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, (R9)(SI*1)
+	MOVQ          16832(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, (R9)(SI*1)
+	MOVQ          16840(SP), R9
+	VEXTRACTF32X4 $0x01, Z6, (R9)(SI*1)
+	MOVQ          16848(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
+	MOVQ          16856(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, (R9)(SI*1)
+	MOVQ          16864(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, (R9)(SI*1)
+	MOVQ          16872(SP), R9
+	VEXTRACTF32X4 $0x02, Z6, (R9)(SI*1)
+	MOVQ          16880(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
+	MOVQ          16888(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
+	MOVQ          16896(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, (R9)(SI*1)
+	MOVQ          16904(SP), R9
+	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
+	TESTQ         SI, SI
+	JNZ           piece804
+
+both790:
+	JMP written779
+
+off786:
+	CMPB  40(AX), $0x00
+	JNE   half807
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	CMPQ  16232(SP), $0x00
+	JEQ   off809
+	LEAQ  3584(BX), SI
+	ADDQ  16248(SP), SI
+	MOVQ  16256(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off809:
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z3
+	VPADDD       elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD 48(AX), Z4
+	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD      Z4, Z3, Z3
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip810
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	LEAQ         16(R8), R10
+	CMPQ         R10, 48(AX)
+	JLE          whole811
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K1
+	VPGATHERDD   (R9)(Z3*4), K1, Z4
+	VMOVDQA32    Z4, Z3
+	JMP          have812
+
+whole811:
+	VMOVDQU32 (R9)(R8*4), Z3
+
+have812:
+skip810:
+	VPBROADCASTQ  DI, Z4
+	VPBROADCASTQ  SI, Z6
+	VEXTRACTI64X4 $0x00, Z3, Y7
+	VPMOVZXDQ     Y7, Z7
+	VPMULUDQ      Z4, Z7, Z7
+	VPADDQ        Z6, Z7, Z7
+	VMOVDQU64     Z7, 16912(SP)
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VPMULUDQ      Z4, Z3, Z3
+	VPADDQ        Z6, Z3, Z3
+	VMOVDQU64     Z3, 16976(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half813
+	ADDQ          R8, R8
+	JMP           both814
+
+half813:
+both814:
+	XORQ SI, SI
+
+piece815:
+	MOVQ          DI, R9
+	SUBQ          BX, R9
+	MOVQ          R9, R10
+	LEAQ          elementNumbers<>+0(SB), R9
+	SHRQ          $0x04, R10
+	VMOVUPS       (DI), Z3
+	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z3, K1, Z3
+	VMULPS        Z2, Z3, Z3
+	VMOVUPS       64(DI), Z4
+	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       128(DI), Z6
+	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       192(DI), Z7
+	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VUNPCKLPS     Z4, Z3, Z8
+	VUNPCKHPS     Z4, Z3, Z4
+	VUNPCKLPS     Z7, Z6, Z3
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z3, Z8, Z7
+	VUNPCKHPD     Z3, Z8, Z3
+	VUNPCKLPD     Z6, Z4, Z8
+	VUNPCKHPD     Z6, Z4, Z4
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          16912(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16920(SP), R9
+	VEXTRACTF32X4 $0x00, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16928(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16936(SP), R9
+	VEXTRACTF32X4 $0x00, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16944(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16952(SP), R9
+	VEXTRACTF32X4 $0x01, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16960(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16968(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16976(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16984(SP), R9
+	VEXTRACTF32X4 $0x02, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16992(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          17000(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          17008(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          17016(SP), R9
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          17024(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          17032(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x10, R8
+	JG            piece815
+	JMP           both808
+
+half807:
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	CMPQ  16232(SP), $0x00
+	JEQ   off816
+	LEAQ  3584(BX), SI
+	ADDQ  16248(SP), SI
+	MOVQ  16256(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off816:
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z4, Z4
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip817
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	LEAQ         16(R8), R10
+	CMPQ         R10, 48(AX)
+	JLE          whole818
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K1
+	VPGATHERDD   (R9)(Z4*4), K1, Z6
+	VMOVDQA32    Z6, Z4
+	JMP          have819
+
+whole818:
+	VMOVDQU32 (R9)(R8*4), Z4
+
+have819:
+skip817:
+	VPBROADCASTQ  DI, Z6
+	VPBROADCASTQ  SI, Z7
+	VEXTRACTI64X4 $0x00, Z4, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 17040(SP)
+	VEXTRACTI64X4 $0x01, Z4, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z6, Z4, Z4
+	VPADDQ        Z7, Z4, Z4
+	VMOVDQU64     Z4, 17104(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half820
+	ADDQ          R8, R8
+	JMP           both821
+
+half820:
+both821:
+	XORQ SI, SI
+
+piece822:
+	MOVQ          DI, R9
+	SUBQ          BX, R9
+	MOVQ          R9, R10
+	LEAQ          elementNumbers<>+0(SB), R9
+	SHRQ          $0x04, R10
+	VMOVUPS       (DI), Z4
+	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       64(DI), Z6
+	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       128(DI), Z7
+	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VMOVUPS       192(DI), Z8
+	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z8, K1, Z8
+	VMULPS        Z2, Z8, Z8
+	VMOVUPS       256(DI), Z9
+	VPCMPEQD.BCST 16(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z9, K1, Z9
+	VMULPS        Z2, Z9, Z9
+	VMOVUPS       320(DI), Z10
+	VPCMPEQD.BCST 20(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z10, K1, Z10
+	VMULPS        Z2, Z10, Z10
+	VMOVUPS       384(DI), Z11
+	VPCMPEQD.BCST 24(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z11, K1, Z11
+	VMULPS        Z2, Z11, Z11
+	VMOVUPS       448(DI), Z12
+	VPCMPEQD.BCST 28(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z12, K1, Z12
+	VMULPS        Z2, Z12, Z12
+	CMPB          native+8(FP), $0x00
+	JEQ           ours823
+
+	// VCVTNE2PS2BF16 Z4, Z6, Z13
+	LONG $0x484f7262
+	WORD $0xec72
+
+	// VCVTNE2PS2BF16 Z7, Z8, Z4
+	LONG $0x483ff262
+	WORD $0xe772
+
+	// VCVTNE2PS2BF16 Z9, Z10, Z6
+	LONG $0x482fd262
+	WORD $0xf172
+
+	// VCVTNE2PS2BF16 Z11, Z12, Z7
+	LONG $0x481fd262
+	WORD $0xfb72
+	JMP  both824
+
+ours823:
+	VBROADCASTSS element00010000<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00008000<>+0(SB), Z16
+	VBROADCASTSS element00400000<>+0(SB), Z17
+	VMOVDQU32    elementUpper<>+0(SB), Z18
+	VPTESTMD     Z14, Z4, K1
+	VPADDD       Z15, Z4, Z13
+	VPADDD       Z16, Z4, K1, Z13
+	VCMPPS       $0x03, Z4, Z4, K1
+	VPORD        Z17, Z4, K1, Z13
+	VPTESTMD     Z14, Z6, K1
+	VPADDD       Z15, Z6, Z4
+	VPADDD       Z16, Z6, K1, Z4
+	VCMPPS       $0x03, Z6, Z6, K1
+	VPORD        Z17, Z6, K1, Z4
+	VPERMT2W     Z4, Z18, Z13
+	VPTESTMD     Z14, Z7, K1
+	VPADDD       Z15, Z7, Z4
+	VPADDD       Z16, Z7, K1, Z4
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z17, Z7, K1, Z4
+	VPTESTMD     Z14, Z8, K1
+	VPADDD       Z15, Z8, Z6
+	VPADDD       Z16, Z8, K1, Z6
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z17, Z8, K1, Z6
+	VPERMT2W     Z6, Z18, Z4
+	VPTESTMD     Z14, Z9, K1
+	VPADDD       Z15, Z9, Z6
+	VPADDD       Z16, Z9, K1, Z6
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z17, Z9, K1, Z6
+	VPTESTMD     Z14, Z10, K1
+	VPADDD       Z15, Z10, Z7
+	VPADDD       Z16, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z17, Z10, K1, Z7
+	VPERMT2W     Z7, Z18, Z6
+	VPTESTMD     Z14, Z11, K1
+	VPADDD       Z15, Z11, Z7
+	VPADDD       Z16, Z11, K1, Z7
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z17, Z11, K1, Z7
+	VPTESTMD     Z14, Z12, K1
+	VPADDD       Z15, Z12, Z8
+	VPADDD       Z16, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z17, Z12, K1, Z8
+	VPERMT2W     Z8, Z18, Z7
+
+both824:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11363,70 +11758,70 @@ both803:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          16784(SP), R9
+	MOVQ          17040(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16792(SP), R9
+	MOVQ          17048(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16800(SP), R9
+	MOVQ          17056(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16808(SP), R9
+	MOVQ          17064(SP), R9
 	VEXTRACTF32X4 $0x00, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16816(SP), R9
+	MOVQ          17072(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16824(SP), R9
+	MOVQ          17080(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16832(SP), R9
+	MOVQ          17088(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16840(SP), R9
+	MOVQ          17096(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16848(SP), R9
+	MOVQ          17104(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16856(SP), R9
+	MOVQ          17112(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16864(SP), R9
+	MOVQ          17120(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16872(SP), R9
+	MOVQ          17128(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          16880(SP), R9
+	MOVQ          17136(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          16888(SP), R9
+	MOVQ          17144(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          16896(SP), R9
+	MOVQ          17152(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          16904(SP), R9
+	MOVQ          17160(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece801
+	JG            piece822
 
-both787:
+both808:
 written779:
 skip773:
 	CMPQ  16232(SP), $0x00
-	JEQ   off804
+	JEQ   off825
 	MOVQ  16264(SP), SI
 	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16248(SP)
 
-off804:
+off825:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
 	JLT  sixteen696
@@ -11436,9 +11831,9 @@ end697:
 	MOVQ 16240(SP), BX
 	MOVQ 16248(SP), SI
 
-line805:
+line826:
 	CMPQ         SI, $0x40
-	JLT          last806
+	JLT          last827
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11446,19 +11841,19 @@ line805:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near807
+	JNZ          near828
 	CMPB         41(AX), $0x00
-	JEQ          near807
+	JEQ          near828
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved808
+	JMP          moved829
 
-near807:
+near828:
 	VMOVDQU64 Z0, -64(BX)
 
-moved808:
-	JMP line805
+moved829:
+	JMP line826
 
-last806:
+last827:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -11479,23 +11874,23 @@ longer689:
 	XORQ CX, CX
 	XORQ R9, R9
 
-far809:
+far830:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far809
+	JLT  far830
 
-turn810:
+turn831:
 	CMPQ  BX, 48(AX)
-	JCC   skip811
+	JCC   skip832
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have812
+	JZ    have833
 	MOVL  (CX)(BX*4), SI
 
-have812:
+have833:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11503,25 +11898,25 @@ have812:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even813
+	JZ    even834
 	LEAQ  (CX)(SI*4), CX
 
-even813:
+even834:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next814
+	JGE   next835
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted815
+	JZ    unlisted836
 	MOVL  (R8)(CX*4), SI
 
-unlisted815:
+unlisted836:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next814:
+next835:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -11529,18 +11924,18 @@ next814:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols817
+	JGT          cols838
 
-cols816:
+cols837:
 	CMPB       16(AX), $0x00
-	JNE        half818
+	JNE        half839
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both819
+	JMP        both840
 
-half818:
+half839:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -11548,55 +11943,55 @@ half818:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both819:
+both840:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols816
+	JLE  cols837
 
-cols817:
+cols838:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols821
+	JGT  cols842
 
-cols820:
+cols841:
 	CMPB       16(AX), $0x00
-	JNE        half822
+	JNE        half843
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both823
+	JMP        both844
 
-half822:
+half843:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both823:
+both844:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols820
+	JLE    cols841
 
-cols821:
+cols842:
 	CMPQ       CX, DX
-	JGE        row824
+	JGE        row845
 	CMPB       16(AX), $0x00
-	JNE        half825
+	JNE        half846
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both826
+	JMP        both847
 
-half825:
+half846:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both826:
+both847:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row824:
+row845:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -11609,17 +12004,17 @@ row824:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip811:
+skip832:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip827
+	JCC   skip848
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have828
+	JZ    have849
 	MOVL  (CX)(BX*4), SI
 
-have828:
+have849:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11627,10 +12022,10 @@ have828:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even829
+	JZ    even850
 	LEAQ  (R10)(CX*4), R10
 
-even829:
+even850:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -11638,30 +12033,30 @@ even829:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols831
+	JGT          cols852
 
-cols830:
+cols851:
 	CMPB    16(AX), $0x00
-	JNE     half832
+	JNE     half853
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both833
+	JMP     both854
 
-half832:
+half853:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both833:
+both854:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half834
+	JNE          half855
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -11740,9 +12135,9 @@ both833:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both835
+	JMP          both856
 
-half834:
+half855:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element3d9dd553<>+0(SB), Z11
@@ -11785,33 +12180,33 @@ half834:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both835:
+both856:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols830
+	JLE  cols851
 
-cols831:
+cols852:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols837
+	JGT  cols858
 
-cols836:
+cols857:
 	CMPB    16(AX), $0x00
-	JNE     half838
+	JNE     half859
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both839
+	JMP     both860
 
-half838:
+half859:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both839:
+both860:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half840
+	JNE          half861
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -11856,9 +12251,9 @@ both839:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both841
+	JMP          both862
 
-half840:
+half861:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -11883,31 +12278,31 @@ half840:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both841:
+both862:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols836
+	JLE  cols857
 
-cols837:
+cols858:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols843
+	JGT  cols864
 
-cols842:
+cols863:
 	CMPB    16(AX), $0x00
-	JNE     half844
+	JNE     half865
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both845
+	JMP     both866
 
-half844:
+half865:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both845:
+both866:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half846
+	JNE          half867
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11935,9 +12330,9 @@ both845:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both847
+	JMP          both868
 
-half846:
+half867:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z8
@@ -11953,28 +12348,28 @@ half846:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both847:
+both868:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols842
+	JLE  cols863
 
-cols843:
+cols864:
 	CMPQ      CX, DX
-	JGE       row848
+	JGE       row869
 	CMPB      16(AX), $0x00
-	JNE       half849
+	JNE       half870
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both850
+	JMP       both871
 
-half849:
+half870:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both850:
+both871:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half851
+	JNE          half872
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -12003,9 +12398,9 @@ both850:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both852
+	JMP          both873
 
-half851:
+half872:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VBROADCASTSS element3d9dd553<>+0(SB), Z7
@@ -12022,8 +12417,8 @@ half851:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both852:
-row848:
+both873:
+row869:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -12038,28 +12433,28 @@ row848:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip854
+	JZ            skip875
 	MOVL          (CX)(SI*4), R8
 
-skip854:
+skip875:
 	TESTQ  R8, R8
-	JS     unlabelled853
+	JS     unlabelled874
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled853:
-skip827:
+unlabelled874:
+skip848:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip855
+	JCC   skip876
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have856
+	JZ    have877
 	MOVL  (CX)(BX*4), SI
 
-have856:
+have877:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12067,17 +12462,17 @@ have856:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even857
+	JZ    even878
 	LEAQ  (R10)(CX*4), R10
 
-even857:
+even878:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip858
+	JZ    skip879
 	MOVL  (CX)(SI*4), R8
 
-skip858:
+skip879:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -12085,81 +12480,81 @@ skip858:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled859
+	JS     unlabelled880
 	CMPB   16(AX), $0x00
-	JNE    half860
+	JNE    half881
 	VMOVSS (DI)(R8*4), X4
-	JMP    both861
+	JMP    both882
 
-half860:
+half881:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both861:
+both882:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled859
+	JNE          unlabelled880
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next863:
+next884:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last865
+	JGT     last886
 	CMPB    16(AX), $0x00
-	JNE     half866
+	JNE     half887
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both867
+	JMP     both888
 
-half866:
+half887:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both867:
+both888:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found862
+	JNZ    found883
 	ADDQ   $0x10, CX
-	JMP    next863
+	JMP    next884
 
-last865:
+last886:
 	CMPQ      CX, DX
-	JGE       end864
+	JGE       end885
 	CMPB      16(AX), $0x00
-	JNE       half868
+	JNE       half889
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both869
+	JMP       both890
 
-half868:
+half889:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both869:
+both890:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found862
+	JNZ    found883
 	MOVQ   DX, CX
-	JMP    end864
+	JMP    end885
 
-found862:
+found883:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end864:
+end885:
 	CMPQ CX, R8
-	JNE  unlabelled859
+	JNE  unlabelled880
 	INCQ 112(AX)
 
-unlabelled859:
+unlabelled880:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip870
+	JZ           skip891
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -12168,35 +12563,35 @@ unlabelled859:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols872
+	JGT          cols893
 
-cols871:
+cols892:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half873
+	JNE      half894
 	CMPB     41(AX), $0x00
-	JEQ      near875
+	JEQ      near896
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed876
+	JMP      placed897
 
-near875:
+near896:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed876:
-	JMP both874
+placed897:
+	JMP both895
 
-half873:
+half894:
 	CMPB native+8(FP), $0x00
-	JEQ  ours877
+	JEQ  ours898
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -12205,9 +12600,9 @@ half873:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both878
+	JMP  both899
 
-ours877:
+ours898:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -12236,57 +12631,57 @@ ours877:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both878:
+both899:
 	CMPB     41(AX), $0x00
-	JEQ      near879
+	JEQ      near900
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed880
+	JMP      placed901
 
-near879:
+near900:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed880:
-both874:
+placed901:
+both895:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols871
+	JLE  cols892
 
-cols872:
+cols893:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols882
+	JGT  cols903
 
-cols881:
+cols902:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half883
+	JNE      half904
 	CMPB     41(AX), $0x00
-	JEQ      near885
+	JEQ      near906
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed886
+	JMP      placed907
 
-near885:
+near906:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed886:
-	JMP both884
+placed907:
+	JMP both905
 
-half883:
+half904:
 	CMPB native+8(FP), $0x00
-	JEQ  ours887
+	JEQ  ours908
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both888
+	JMP  both909
 
-ours887:
+ours908:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -12304,52 +12699,52 @@ ours887:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both888:
+both909:
 	CMPB     41(AX), $0x00
-	JEQ      near889
+	JEQ      near910
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed890
+	JMP      placed911
 
-near889:
+near910:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed890:
-both884:
+placed911:
+both905:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols881
+	JLE  cols902
 
-cols882:
+cols903:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols892
+	JGT  cols913
 
-cols891:
+cols912:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half893
+	JNE      half914
 	CMPB     41(AX), $0x00
-	JEQ      near895
+	JEQ      near916
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed896
+	JMP      placed917
 
-near895:
+near916:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed896:
-	JMP both894
+placed917:
+	JMP both915
 
-half893:
+half914:
 	CMPB native+8(FP), $0x00
-	JEQ  ours897
+	JEQ  ours918
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both898
+	JMP  both919
 
-ours897:
+ours918:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -12362,34 +12757,34 @@ ours897:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both898:
+both919:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both894:
+both915:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols891
+	JLE  cols912
 
-cols892:
+cols913:
 	CMPQ    CX, DX
-	JGE     row899
+	JGE     row920
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half900
+	JNE     half921
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both901
+	JMP     both922
 
-half900:
+half921:
 	CMPB native+8(FP), $0x00
-	JEQ  ours902
+	JEQ  ours923
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both903
+	JMP  both924
 
-ours902:
+ours923:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -12402,17 +12797,17 @@ ours902:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both903:
+both924:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both901:
-row899:
-skip870:
-skip855:
+both922:
+row920:
+skip891:
+skip876:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn810
+	JLT  turn831
 
 done688:
 	LDMXCSR 16(SP)
@@ -12441,16 +12836,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half904
-	JMP     both905
+	JNE     half925
+	JMP     both926
 
-half904:
+half925:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both905:
+both926:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -12469,15 +12864,15 @@ both905:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows906:
+rows927:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols908
+	JGT  cols929
 
-cols907:
+cols928:
 	CMPB       16(AX), $0x00
-	JNE        half909
+	JNE        half930
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -12486,9 +12881,9 @@ cols907:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both910
+	JMP        both931
 
-half909:
+half930:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -12496,9 +12891,9 @@ half909:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both910:
+both931:
 	CMPB       40(AX), $0x00
-	JNE        half911
+	JNE        half932
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12507,9 +12902,9 @@ both910:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both912
+	JMP        both933
 
-half911:
+half932:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -12517,7 +12912,7 @@ half911:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both912:
+both933:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -12537,7 +12932,7 @@ both912:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half913
+	JNE          half934
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -12619,7 +13014,7 @@ both912:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip915
+	JZ           skip936
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12658,27 +13053,27 @@ both912:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half916
+	JNE          half937
 	CMPB         65(AX), $0x00
-	JEQ          near918
+	JEQ          near939
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed919
+	JMP          placed940
 
-near918:
+near939:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed919:
-	JMP both917
+placed940:
+	JMP both938
 
-half916:
+half937:
 	CMPB native+8(FP), $0x00
-	JEQ  ours920
+	JEQ  ours941
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -12687,9 +13082,9 @@ half916:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both921
+	JMP  both942
 
-ours920:
+ours941:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12718,23 +13113,23 @@ ours920:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both921:
+both942:
 	CMPB     65(AX), $0x00
-	JEQ      near922
+	JEQ      near943
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed923
+	JMP      placed944
 
-near922:
+near943:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed923:
-both917:
-skip915:
-	JMP both914
+placed944:
+both938:
+skip936:
+	JMP both935
 
-half913:
+half934:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VBROADCASTSS element3f800000<>+0(SB), Z17
 	VBROADCASTSS element3d9dd553<>+0(SB), Z18
@@ -12779,7 +13174,7 @@ half913:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip924
+	JZ           skip945
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -12806,27 +13201,27 @@ half913:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half925
+	JNE          half946
 	CMPB         65(AX), $0x00
-	JEQ          near927
+	JEQ          near948
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed928
+	JMP          placed949
 
-near927:
+near948:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed928:
-	JMP both926
+placed949:
+	JMP both947
 
-half925:
+half946:
 	CMPB native+8(FP), $0x00
-	JEQ  ours929
+	JEQ  ours950
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -12835,9 +13230,9 @@ half925:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both930
+	JMP  both951
 
-ours929:
+ours950:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -12866,23 +13261,23 @@ ours929:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both930:
+both951:
 	CMPB     65(AX), $0x00
-	JEQ      near931
+	JEQ      near952
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed932
+	JMP      placed953
 
-near931:
+near952:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed932:
-both926:
-skip924:
-both914:
+placed953:
+both947:
+skip945:
+both935:
 	DECQ          R8
-	JNZ           more933
+	JNZ           more954
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -12919,46 +13314,46 @@ both914:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more933:
+more954:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols907
+	JLE  cols928
 
-cols908:
+cols929:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols935
+	JGT  cols956
 
-cols934:
+cols955:
 	CMPB       16(AX), $0x00
-	JNE        half936
+	JNE        half957
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both937
+	JMP        both958
 
-half936:
+half957:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both937:
+both958:
 	CMPB       40(AX), $0x00
-	JNE        half938
+	JNE        half959
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both939
+	JMP        both960
 
-half938:
+half959:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both939:
+both960:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -12970,7 +13365,7 @@ both939:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half940
+	JNE          half961
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -13018,7 +13413,7 @@ both939:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip942
+	JZ           skip963
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13039,30 +13434,30 @@ both939:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half943
+	JNE          half964
 	CMPB         65(AX), $0x00
-	JEQ          near945
+	JEQ          near966
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed946
+	JMP          placed967
 
-near945:
+near966:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed946:
-	JMP both944
+placed967:
+	JMP both965
 
-half943:
+half964:
 	CMPB native+8(FP), $0x00
-	JEQ  ours947
+	JEQ  ours968
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both948
+	JMP  both969
 
-ours947:
+ours968:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13080,21 +13475,21 @@ ours947:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both948:
+both969:
 	CMPB     65(AX), $0x00
-	JEQ      near949
+	JEQ      near970
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed950
+	JMP      placed971
 
-near949:
+near970:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed950:
-both944:
-skip942:
-	JMP both941
+placed971:
+both965:
+skip963:
+	JMP both962
 
-half940:
+half961:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3d9dd553<>+0(SB), Z12
@@ -13121,7 +13516,7 @@ half940:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip951
+	JZ           skip972
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13136,30 +13531,30 @@ half940:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half952
+	JNE          half973
 	CMPB         65(AX), $0x00
-	JEQ          near954
+	JEQ          near975
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed955
+	JMP          placed976
 
-near954:
+near975:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed955:
-	JMP both953
+placed976:
+	JMP both974
 
-half952:
+half973:
 	CMPB native+8(FP), $0x00
-	JEQ  ours956
+	JEQ  ours977
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both957
+	JMP  both978
 
-ours956:
+ours977:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13177,21 +13572,21 @@ ours956:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both957:
+both978:
 	CMPB     65(AX), $0x00
-	JEQ      near958
+	JEQ      near979
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed959
+	JMP      placed980
 
-near958:
+near979:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed959:
-both953:
-skip951:
-both941:
+placed980:
+both974:
+skip972:
+both962:
 	DECQ          R8
-	JNZ           more960
+	JNZ           more981
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13228,42 +13623,42 @@ both941:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more960:
+more981:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols934
+	JLE  cols955
 
-cols935:
+cols956:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols962
+	JGT  cols983
 
-cols961:
+cols982:
 	CMPB       16(AX), $0x00
-	JNE        half963
+	JNE        half984
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both964
+	JMP        both985
 
-half963:
+half984:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both964:
+both985:
 	CMPB       40(AX), $0x00
-	JNE        half965
+	JNE        half986
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both966
+	JMP        both987
 
-half965:
+half986:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both966:
+both987:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13271,7 +13666,7 @@ both966:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half967
+	JNE          half988
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13302,7 +13697,7 @@ both966:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip969
+	JZ           skip990
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13314,28 +13709,28 @@ both966:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half970
+	JNE          half991
 	CMPB         65(AX), $0x00
-	JEQ          near972
+	JEQ          near993
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed973
+	JMP          placed994
 
-near972:
+near993:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed973:
-	JMP both971
+placed994:
+	JMP both992
 
-half970:
+half991:
 	CMPB native+8(FP), $0x00
-	JEQ  ours974
+	JEQ  ours995
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both975
+	JMP  both996
 
-ours974:
+ours995:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13348,14 +13743,14 @@ ours974:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both975:
+both996:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both971:
-skip969:
-	JMP both968
+both992:
+skip990:
+	JMP both989
 
-half967:
+half988:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -13373,7 +13768,7 @@ half967:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip976
+	JZ           skip997
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13382,28 +13777,28 @@ half967:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half977
+	JNE          half998
 	CMPB         65(AX), $0x00
-	JEQ          near979
+	JEQ          near1000
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed980
+	JMP          placed1001
 
-near979:
+near1000:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed980:
-	JMP both978
+placed1001:
+	JMP both999
 
-half977:
+half998:
 	CMPB native+8(FP), $0x00
-	JEQ  ours981
+	JEQ  ours1002
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both982
+	JMP  both1003
 
-ours981:
+ours1002:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13416,14 +13811,14 @@ ours981:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both982:
+both1003:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both978:
-skip976:
-both968:
+both999:
+skip997:
+both989:
 	DECQ          R8
-	JNZ           more983
+	JNZ           more1004
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13460,39 +13855,39 @@ both968:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more983:
+more1004:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols961
+	JLE  cols982
 
-cols962:
+cols983:
 	CMPQ       CX, DX
-	JGE        row984
+	JGE        row1005
 	CMPB       16(AX), $0x00
-	JNE        half985
+	JNE        half1006
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both986
+	JMP        both1007
 
-half985:
+half1006:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both986:
+both1007:
 	CMPB       40(AX), $0x00
-	JNE        half987
+	JNE        half1008
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both988
+	JMP        both1009
 
-half987:
+half1008:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both988:
+both1009:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13500,7 +13895,7 @@ both988:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half989
+	JNE          half1010
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13532,7 +13927,7 @@ both988:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip991
+	JZ           skip1012
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13544,20 +13939,20 @@ both988:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half992
+	JNE          half1013
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both993
+	JMP          both1014
 
-half992:
+half1013:
 	CMPB native+8(FP), $0x00
-	JEQ  ours994
+	JEQ  ours1015
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both995
+	JMP  both1016
 
-ours994:
+ours1015:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13570,14 +13965,14 @@ ours994:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both995:
+both1016:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both993:
-skip991:
-	JMP both990
+both1014:
+skip1012:
+	JMP both1011
 
-half989:
+half1010:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -13596,7 +13991,7 @@ half989:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip996
+	JZ           skip1017
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13605,20 +14000,20 @@ half989:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half997
+	JNE          half1018
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both998
+	JMP          both1019
 
-half997:
+half1018:
 	CMPB native+8(FP), $0x00
-	JEQ  ours999
+	JEQ  ours1020
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1000
+	JMP  both1021
 
-ours999:
+ours1020:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13631,14 +14026,14 @@ ours999:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1000:
+both1021:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both998:
-skip996:
-both990:
+both1019:
+skip1017:
+both1011:
 	DECQ          R8
-	JNZ           more1001
+	JNZ           more1022
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13675,13 +14070,13 @@ both990:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1001:
-row984:
+more1022:
+row1005:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows906
+	JNZ           rows927
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -13743,9 +14138,9 @@ TEXT ·mapAVX2(SB), $16-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip1003
+	JEQ          skip1024
 	CMPQ         R11, $0x00
-	JLE          last1004
+	JLE          last1025
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -13753,65 +14148,65 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1006
+	JGT          cols1027
 
-cols1005:
+cols1026:
 	CMPB       40(AX), $0x00
-	JNE        half1007
+	JNE        half1028
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1008
+	JMP        both1029
 
-half1007:
+half1028:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1008:
+both1029:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1005
+	JLE    cols1026
 
-cols1006:
+cols1027:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1010
+	JGT  cols1031
 
-cols1009:
+cols1030:
 	CMPB       40(AX), $0x00
-	JNE        half1011
+	JNE        half1032
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both1012
+	JMP        both1033
 
-half1011:
+half1032:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1012:
+both1033:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1009
+	JLE    cols1030
 
-cols1010:
+cols1031:
 	CMPQ       CX, DX
-	JGE        row1013
+	JGE        row1034
 	CMPB       40(AX), $0x00
-	JNE        half1014
+	JNE        half1035
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1015
+	JMP        both1036
 
-half1014:
+half1035:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13819,18 +14214,18 @@ half1014:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1016:
+copy1037:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1016
+	JNZ       copy1037
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1015:
+both1036:
 	VADDPS Y6, Y4, Y4
 
-row1013:
+row1034:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13841,9 +14236,9 @@ row1013:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1004:
+last1025:
 	CMPQ         R11, $0x00
-	JLE          last1017
+	JLE          last1038
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -13852,24 +14247,24 @@ last1004:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1019
+	JGT          cols1040
 
-cols1018:
+cols1039:
 	CMPB       40(AX), $0x00
-	JNE        half1020
+	JNE        half1041
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1021
+	JMP        both1042
 
-half1020:
+half1041:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1021:
+both1042:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -13877,43 +14272,43 @@ both1021:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1018
+	JLE         cols1039
 
-cols1019:
+cols1040:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1023
+	JGT  cols1044
 
-cols1022:
+cols1043:
 	CMPB       40(AX), $0x00
-	JNE        half1024
+	JNE        half1045
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1025
+	JMP        both1046
 
-half1024:
+half1045:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1025:
+both1046:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1022
+	JLE         cols1043
 
-cols1023:
+cols1044:
 	CMPQ       CX, DX
-	JGE        row1026
+	JGE        row1047
 	CMPB       40(AX), $0x00
-	JNE        half1027
+	JNE        half1048
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1028
+	JMP        both1049
 
-half1027:
+half1048:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -13921,20 +14316,20 @@ half1027:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1029:
+copy1050:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1029
+	JNZ       copy1050
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1028:
+both1049:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1026:
+row1047:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -13949,9 +14344,9 @@ row1026:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1017:
+last1038:
 	CMPQ         R11, $0x01
-	JLE          last1030
+	JLE          last1051
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -13961,65 +14356,65 @@ last1017:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1032
+	JGT          cols1053
 
-cols1031:
+cols1052:
 	CMPB       40(AX), $0x00
-	JNE        half1033
+	JNE        half1054
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both1034
+	JMP        both1055
 
-half1033:
+half1054:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1034:
+both1055:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1031
+	JLE    cols1052
 
-cols1032:
+cols1053:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1036
+	JGT  cols1057
 
-cols1035:
+cols1056:
 	CMPB       40(AX), $0x00
-	JNE        half1037
+	JNE        half1058
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both1038
+	JMP        both1059
 
-half1037:
+half1058:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1038:
+both1059:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1035
+	JLE    cols1056
 
-cols1036:
+cols1057:
 	CMPQ       CX, DX
-	JGE        row1039
+	JGE        row1060
 	CMPB       40(AX), $0x00
-	JNE        half1040
+	JNE        half1061
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1041
+	JMP        both1062
 
-half1040:
+half1061:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14027,18 +14422,18 @@ half1040:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy1042:
+copy1063:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1042
+	JNZ       copy1063
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1041:
+both1062:
 	VADDPS Y6, Y4, Y4
 
-row1039:
+row1060:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14049,15 +14444,15 @@ row1039:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last1030:
-skip1003:
+last1051:
+skip1024:
 	MOVQ 72(AX), R11
 
-rows1043:
+rows1064:
 	CMPB         197(AX), $0x00
-	JEQ          skip1044
+	JEQ          skip1065
 	CMPQ         R11, $0x02
-	JLE          last1045
+	JLE          last1066
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -14069,65 +14464,65 @@ rows1043:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1047
+	JGT          cols1068
 
-cols1046:
+cols1067:
 	CMPB       40(AX), $0x00
-	JNE        half1048
+	JNE        half1069
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1049
+	JMP        both1070
 
-half1048:
+half1069:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1049:
+both1070:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1046
+	JLE    cols1067
 
-cols1047:
+cols1068:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1051
+	JGT  cols1072
 
-cols1050:
+cols1071:
 	CMPB       40(AX), $0x00
-	JNE        half1052
+	JNE        half1073
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both1053
+	JMP        both1074
 
-half1052:
+half1073:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1053:
+both1074:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1050
+	JLE    cols1071
 
-cols1051:
+cols1072:
 	CMPQ       CX, DX
-	JGE        row1054
+	JGE        row1075
 	CMPB       40(AX), $0x00
-	JNE        half1055
+	JNE        half1076
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1056
+	JMP        both1077
 
-half1055:
+half1076:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14135,18 +14530,18 @@ half1055:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1057:
+copy1078:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1057
+	JNZ       copy1078
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1056:
+both1077:
 	VADDPS Y6, Y4, Y4
 
-row1054:
+row1075:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14157,9 +14552,9 @@ row1054:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1045:
+last1066:
 	CMPQ         R11, $0x01
-	JLE          last1058
+	JLE          last1079
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -14170,24 +14565,24 @@ last1045:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1060
+	JGT          cols1081
 
-cols1059:
+cols1080:
 	CMPB       40(AX), $0x00
-	JNE        half1061
+	JNE        half1082
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1062
+	JMP        both1083
 
-half1061:
+half1082:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1062:
+both1083:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14195,43 +14590,43 @@ both1062:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1059
+	JLE         cols1080
 
-cols1060:
+cols1081:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1064
+	JGT  cols1085
 
-cols1063:
+cols1084:
 	CMPB       40(AX), $0x00
-	JNE        half1065
+	JNE        half1086
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1066
+	JMP        both1087
 
-half1065:
+half1086:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1066:
+both1087:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1063
+	JLE         cols1084
 
-cols1064:
+cols1085:
 	CMPQ       CX, DX
-	JGE        row1067
+	JGE        row1088
 	CMPB       40(AX), $0x00
-	JNE        half1068
+	JNE        half1089
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1069
+	JMP        both1090
 
-half1068:
+half1089:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -14239,20 +14634,20 @@ half1068:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy1070:
+copy1091:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1070
+	JNZ       copy1091
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1069:
+both1090:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1067:
+row1088:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14267,17 +14662,17 @@ row1067:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1058:
-skip1044:
+last1079:
+skip1065:
 	CMPB  160(AX), $0x00
-	JEQ   skip1071
+	JEQ   skip1092
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1072
+	JZ    id1093
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1072:
+id1093:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -14302,60 +14697,60 @@ id1072:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1071:
+skip1092:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1074
+	JGT  cols1095
 
-cols1073:
+cols1094:
 	CMPB       40(AX), $0x00
-	JNE        half1075
+	JNE        half1096
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both1076
+	JMP        both1097
 
-half1075:
+half1096:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both1076:
+both1097:
 	CMPB         196(AX), $0x00
-	JEQ          skip1077
+	JEQ          skip1098
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1078
+	JZ           skip1099
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1079
+	JNE          half1100
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1080
+	JMP          both1101
 
-half1079:
+half1100:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1080:
+both1101:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1078:
-skip1077:
+skip1099:
+skip1098:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1081
+	JZ           skip1102
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -14363,58 +14758,58 @@ skip1077:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1081:
+skip1102:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1082
+	JZ      skip1103
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1082:
+skip1103:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1084
+	JZ          skip1105
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1085
+	JZ          skip1106
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1083
+	JMP         normal1104
 
-skip1085:
+skip1106:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1084:
+skip1105:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1086
+	JZ      skip1107
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1086:
-normal1083:
+skip1107:
+normal1104:
 	CMPB         198(AX), $0x00
-	JEQ          none1087
+	JEQ          none1108
 	CMPB         198(AX), $0x01
-	JNE          act1088
+	JNE          act1109
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1088:
+act1109:
 	CMPB         198(AX), $0x03
-	JNE          act1089
+	JNE          act1110
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -14424,11 +14819,11 @@ act1088:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1089:
+act1110:
 	CMPB         198(AX), $0x02
-	JNE          act1090
+	JNE          act1111
 	CMPB         16(AX), $0x00
-	JNE          half1091
+	JNE          half1112
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14477,9 +14872,9 @@ act1089:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1092
+	JMP          both1113
 
-half1091:
+half1112:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14520,11 +14915,11 @@ half1091:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1092:
-act1090:
-none1087:
+both1113:
+act1111:
+none1108:
 	CMPB         160(AX), $0x00
-	JEQ          skip1093
+	JEQ          skip1114
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -14548,14 +14943,14 @@ none1087:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1093:
+skip1114:
 	CMPB    16(AX), $0x00
-	JNE     half1094
+	JNE     half1115
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1095
+	JMP     both1116
 
-half1094:
+half1115:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -14585,115 +14980,115 @@ half1094:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1095:
+both1116:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1073
+	JLE  cols1094
 
-cols1074:
+cols1095:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1097
+	JGT  cols1118
 
-cols1096:
+cols1117:
 	CMPB       40(AX), $0x00
-	JNE        half1098
+	JNE        half1119
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1099
+	JMP        both1120
 
-half1098:
+half1119:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1099:
+both1120:
 	CMPB         196(AX), $0x00
-	JEQ          skip1100
+	JEQ          skip1121
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1101
+	JZ           skip1122
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1102
+	JNE          half1123
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1103
+	JMP          both1124
 
-half1102:
+half1123:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1103:
+both1124:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1101:
-skip1100:
+skip1122:
+skip1121:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1104
+	JZ           skip1125
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1104:
+skip1125:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1105
+	JZ      skip1126
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1105:
+skip1126:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1107
+	JZ          skip1128
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1108
+	JZ          skip1129
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1106
+	JMP         normal1127
 
-skip1108:
+skip1129:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1107:
+skip1128:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1109
+	JZ      skip1130
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1109:
-normal1106:
+skip1130:
+normal1127:
 	CMPB         198(AX), $0x00
-	JEQ          none1110
+	JEQ          none1131
 	CMPB         198(AX), $0x01
-	JNE          act1111
+	JNE          act1132
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1111:
+act1132:
 	CMPB         198(AX), $0x03
-	JNE          act1112
+	JNE          act1133
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1112:
+act1133:
 	CMPB         198(AX), $0x02
-	JNE          act1113
+	JNE          act1134
 	CMPB         16(AX), $0x00
-	JNE          half1114
+	JNE          half1135
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14724,9 +15119,9 @@ act1112:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1115
+	JMP          both1136
 
-half1114:
+half1135:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14752,11 +15147,11 @@ half1114:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1115:
-act1113:
-none1110:
+both1136:
+act1134:
+none1131:
 	CMPB         160(AX), $0x00
-	JEQ          skip1116
+	JEQ          skip1137
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -14776,13 +15171,13 @@ none1110:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1116:
+skip1137:
 	CMPB    16(AX), $0x00
-	JNE     half1117
+	JNE     half1138
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1118
+	JMP     both1139
 
-half1117:
+half1138:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -14798,22 +15193,22 @@ half1117:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1118:
+both1139:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1096
+	JLE  cols1117
 
-cols1097:
+cols1118:
 	CMPQ       CX, DX
-	JGE        row1119
+	JGE        row1140
 	CMPB       40(AX), $0x00
-	JNE        half1120
+	JNE        half1141
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1121
+	JMP        both1142
 
-half1120:
+half1141:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -14821,30 +15216,30 @@ half1120:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1122:
+copy1143:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1122
+	JNZ       copy1143
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1121:
+both1142:
 	CMPB         196(AX), $0x00
-	JEQ          skip1123
+	JEQ          skip1144
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1124
+	JZ           skip1145
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1125
+	JNE          half1146
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1126
+	JMP          both1147
 
-half1125:
+half1146:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -14852,80 +15247,80 @@ half1125:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1127:
+copy1148:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1127
+	JNZ       copy1148
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1126:
+both1147:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1124:
-skip1123:
+skip1145:
+skip1144:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1128
+	JZ           skip1149
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1128:
+skip1149:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1129
+	JZ         skip1150
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1129:
+skip1150:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1131
+	JZ          skip1152
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1132
+	JZ          skip1153
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1130
+	JMP         normal1151
 
-skip1132:
+skip1153:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1131:
+skip1152:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1133
+	JZ         skip1154
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1133:
-normal1130:
+skip1154:
+normal1151:
 	CMPB         198(AX), $0x00
-	JEQ          none1134
+	JEQ          none1155
 	CMPB         198(AX), $0x01
-	JNE          act1135
+	JNE          act1156
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1135:
+act1156:
 	CMPB         198(AX), $0x03
-	JNE          act1136
+	JNE          act1157
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1136:
+act1157:
 	CMPB         198(AX), $0x02
-	JNE          act1137
+	JNE          act1158
 	CMPB         16(AX), $0x00
-	JNE          half1138
+	JNE          half1159
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14956,9 +15351,9 @@ act1136:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1139
+	JMP          both1160
 
-half1138:
+half1159:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -14984,11 +15379,11 @@ half1138:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1139:
-act1137:
-none1134:
+both1160:
+act1158:
+none1155:
 	CMPB         160(AX), $0x00
-	JEQ          skip1140
+	JEQ          skip1161
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15008,13 +15403,13 @@ none1134:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1140:
+skip1161:
 	CMPB       16(AX), $0x00
-	JNE        half1141
+	JNE        half1162
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1142
+	JMP        both1163
 
-half1141:
+half1162:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15033,20 +15428,20 @@ half1141:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy1143:
+copy1164:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy1143
+	JNZ  copy1164
 
-both1142:
-row1119:
+both1163:
+row1140:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows1043
+	JNZ  rows1064
 	VZEROUPPER
 	RET
 
@@ -15082,16 +15477,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1144:
+rows1165:
 	CMPB  128(AX), $0x00
-	JEQ   skip1145
+	JEQ   skip1166
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1146
+	JZ    id1167
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1146:
+id1167:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -15116,56 +15511,56 @@ id1146:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1145:
+skip1166:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1148
+	JGT  cols1169
 
-cols1147:
+cols1168:
 	CMPB       40(AX), $0x00
-	JNE        half1149
+	JNE        half1170
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1150
+	JMP        both1171
 
-half1149:
+half1170:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1150:
+both1171:
 	CMPB       152(AX), $0x00
-	JEQ        skip1151
+	JEQ        skip1172
 	CMPB       64(AX), $0x00
-	JNE        half1152
+	JNE        half1173
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1153
+	JMP        both1174
 
-half1152:
+half1173:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1153:
+both1174:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1154
+	JNE          act1175
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1154:
+act1175:
 	CMPB         152(AX), $0x03
-	JNE          act1155
+	JNE          act1176
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -15174,16 +15569,16 @@ act1154:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1155:
+act1176:
 	CMPB         152(AX), $0x02
-	JNE          act1156
+	JNE          act1177
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1157
+	JEQ          skip1178
 	VBROADCASTSS 124(AX), Y8
 
-skip1157:
+skip1178:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -15191,18 +15586,18 @@ skip1157:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1156:
-skip1151:
+act1177:
+skip1172:
 	CMPB         128(AX), $0x00
-	JEQ          skip1158
+	JEQ          skip1179
 	CMPB         152(AX), $0x01
-	JNE          draws1159
+	JNE          draws1180
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1160
+	JMP          drawn1181
 
-draws1159:
+draws1180:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -15226,15 +15621,15 @@ draws1159:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1160:
-skip1158:
+drawn1181:
+skip1179:
 	CMPB    16(AX), $0x00
-	JNE     half1161
+	JNE     half1182
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1162
+	JMP     both1183
 
-half1161:
+half1182:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15264,92 +15659,92 @@ half1161:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1162:
+both1183:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1163
+	JZ      skip1184
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1163:
+skip1184:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1147
+	JLE  cols1168
 
-cols1148:
+cols1169:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1165
+	JGT  cols1186
 
-cols1164:
+cols1185:
 	CMPB       40(AX), $0x00
-	JNE        half1166
+	JNE        half1187
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1167
+	JMP        both1188
 
-half1166:
+half1187:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1167:
+both1188:
 	CMPB       152(AX), $0x00
-	JEQ        skip1168
+	JEQ        skip1189
 	CMPB       64(AX), $0x00
-	JNE        half1169
+	JNE        half1190
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1170
+	JMP        both1191
 
-half1169:
+half1190:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1170:
+both1191:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1171
+	JNE          act1192
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1171:
+act1192:
 	CMPB         152(AX), $0x03
-	JNE          act1172
+	JNE          act1193
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1172:
+act1193:
 	CMPB         152(AX), $0x02
-	JNE          act1173
+	JNE          act1194
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1174
+	JEQ          skip1195
 	VBROADCASTSS 124(AX), Y6
 
-skip1174:
+skip1195:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1173:
-skip1168:
+act1194:
+skip1189:
 	CMPB         128(AX), $0x00
-	JEQ          skip1175
+	JEQ          skip1196
 	CMPB         152(AX), $0x01
-	JNE          draws1176
+	JNE          draws1197
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1177
+	JMP          drawn1198
 
-draws1176:
+draws1197:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15369,14 +15764,14 @@ draws1176:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1177:
-skip1175:
+drawn1198:
+skip1196:
 	CMPB    16(AX), $0x00
-	JNE     half1178
+	JNE     half1199
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1179
+	JMP     both1200
 
-half1178:
+half1199:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15392,29 +15787,29 @@ half1178:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1179:
+both1200:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1180
+	JZ      skip1201
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1180:
+skip1201:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1164
+	JLE  cols1185
 
-cols1165:
+cols1186:
 	CMPQ       CX, DX
-	JGE        row1181
+	JGE        row1202
 	CMPB       40(AX), $0x00
-	JNE        half1182
+	JNE        half1203
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1183
+	JMP        both1204
 
-half1182:
+half1203:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -15422,24 +15817,24 @@ half1182:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1184:
+copy1205:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1184
+	JNZ       copy1205
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1183:
+both1204:
 	CMPB       152(AX), $0x00
-	JEQ        skip1185
+	JEQ        skip1206
 	CMPB       64(AX), $0x00
-	JNE        half1186
+	JNE        half1207
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1187
+	JMP        both1208
 
-half1186:
+half1207:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -15447,54 +15842,54 @@ half1186:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1188:
+copy1209:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1188
+	JNZ       copy1209
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1187:
+both1208:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1189
+	JNE          act1210
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1189:
+act1210:
 	CMPB         152(AX), $0x03
-	JNE          act1190
+	JNE          act1211
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1190:
+act1211:
 	CMPB         152(AX), $0x02
-	JNE          act1191
+	JNE          act1212
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1192
+	JEQ          skip1213
 	VBROADCASTSS 124(AX), Y6
 
-skip1192:
+skip1213:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1191:
-skip1185:
+act1212:
+skip1206:
 	CMPB         128(AX), $0x00
-	JEQ          skip1193
+	JEQ          skip1214
 	CMPB         152(AX), $0x01
-	JNE          draws1194
+	JNE          draws1215
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1195
+	JMP          drawn1216
 
-draws1194:
+draws1215:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15514,14 +15909,14 @@ draws1194:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1195:
-skip1193:
+drawn1216:
+skip1214:
 	CMPB       16(AX), $0x00
-	JNE        half1196
+	JNE        half1217
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1197
+	JMP        both1218
 
-half1196:
+half1217:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15540,26 +15935,26 @@ half1196:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1198:
+copy1219:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1198
+	JNZ  copy1219
 
-both1197:
+both1218:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1199
+	JZ      skip1220
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1199:
-row1181:
+skip1220:
+row1202:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1144
+	JNZ  rows1165
 	VZEROUPPER
 	RET
 
@@ -15582,43 +15977,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1200:
+rows1221:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1202
+	JGT  cols1223
 
-cols1201:
+cols1222:
 	CMPB       40(AX), $0x00
-	JNE        half1203
+	JNE        half1224
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1204
+	JMP        both1225
 
-half1203:
+half1224:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1204:
+both1225:
 	CMPB       64(AX), $0x00
-	JNE        half1205
+	JNE        half1226
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1206
+	JMP        both1227
 
-half1205:
+half1226:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1206:
+both1227:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -15634,12 +16029,12 @@ both1206:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1207
+	JNE          half1228
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1208
+	JMP          both1229
 
-half1207:
+half1228:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -15669,42 +16064,42 @@ half1207:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1208:
+both1229:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1201
+	JLE  cols1222
 
-cols1202:
+cols1223:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1210
+	JGT  cols1231
 
-cols1209:
+cols1230:
 	CMPB       40(AX), $0x00
-	JNE        half1211
+	JNE        half1232
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1212
+	JMP        both1233
 
-half1211:
+half1232:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1212:
+both1233:
 	CMPB       64(AX), $0x00
-	JNE        half1213
+	JNE        half1234
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1214
+	JMP        both1235
 
-half1213:
+half1234:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1214:
+both1235:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -15713,11 +16108,11 @@ both1214:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1215
+	JNE          half1236
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1216
+	JMP          both1237
 
-half1215:
+half1236:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15733,22 +16128,22 @@ half1215:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1216:
+both1237:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1209
+	JLE  cols1230
 
-cols1210:
+cols1231:
 	CMPQ       CX, DX
-	JGE        row1217
+	JGE        row1238
 	CMPB       40(AX), $0x00
-	JNE        half1218
+	JNE        half1239
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1219
+	JMP        both1240
 
-half1218:
+half1239:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -15756,22 +16151,22 @@ half1218:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1220:
+copy1241:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1220
+	JNZ       copy1241
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1219:
+both1240:
 	CMPB       64(AX), $0x00
-	JNE        half1221
+	JNE        half1242
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1222
+	JMP        both1243
 
-half1221:
+half1242:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -15779,15 +16174,15 @@ half1221:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1223:
+copy1244:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1223
+	JNZ       copy1244
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1222:
+both1243:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -15796,11 +16191,11 @@ both1222:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1224
+	JNE          half1245
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1225
+	JMP          both1246
 
-half1224:
+half1245:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15819,19 +16214,19 @@ half1224:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1226:
+copy1247:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1226
+	JNZ  copy1247
 
-both1225:
-row1217:
+both1246:
+row1238:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1200
+	JNZ  rows1221
 	VZEROUPPER
 	RET
 
@@ -15855,9 +16250,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1228:
+group1249:
 	CMPQ         R9, $0x01
-	JLT          group1229
+	JLT          group1250
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -15868,39 +16263,39 @@ group1228:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1231
+	JGT          cols1252
 
-cols1230:
+cols1251:
 	CMPB       40(AX), $0x00
-	JNE        half1232
+	JNE        half1253
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1233
+	JMP        both1254
 
-half1232:
+half1253:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1233:
+both1254:
 	CMPB       64(AX), $0x00
-	JNE        half1234
+	JNE        half1255
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1235
+	JMP        both1256
 
-half1234:
+half1255:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1235:
+both1256:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15931,38 +16326,38 @@ both1235:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1230
+	JLE         cols1251
 
-cols1231:
+cols1252:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1237
+	JGT  cols1258
 
-cols1236:
+cols1257:
 	CMPB       40(AX), $0x00
-	JNE        half1238
+	JNE        half1259
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1239
+	JMP        both1260
 
-half1238:
+half1259:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1239:
+both1260:
 	CMPB       64(AX), $0x00
-	JNE        half1240
+	JNE        half1261
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1241
+	JMP        both1262
 
-half1240:
+half1261:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1241:
+both1262:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15981,18 +16376,18 @@ both1241:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1236
+	JLE         cols1257
 
-cols1237:
+cols1258:
 	CMPQ       CX, DX
-	JGE        row1242
+	JGE        row1263
 	CMPB       40(AX), $0x00
-	JNE        half1243
+	JNE        half1264
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1244
+	JMP        both1265
 
-half1243:
+half1264:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -16000,22 +16395,22 @@ half1243:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1245:
+copy1266:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1245
+	JNZ       copy1266
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1244:
+both1265:
 	CMPB       64(AX), $0x00
-	JNE        half1246
+	JNE        half1267
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1247
+	JMP        both1268
 
-half1246:
+half1267:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -16023,15 +16418,15 @@ half1246:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1248:
+copy1269:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1248
+	JNZ       copy1269
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1247:
+both1268:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16048,7 +16443,7 @@ both1247:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1242:
+row1263:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -16073,36 +16468,36 @@ row1242:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1250
+	JGT          cols1271
 
-cols1249:
+cols1270:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1251
+	JNE     half1272
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1252
+	JMP     both1273
 
-half1251:
+half1272:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1252:
+both1273:
 	CMPB    64(AX), $0x00
-	JNE     half1253
+	JNE     half1274
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1254
+	JMP     both1275
 
-half1253:
+half1274:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1254:
+both1275:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -16114,12 +16509,12 @@ both1254:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1255
+	JNE         half1276
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1256
+	JMP         both1277
 
-half1255:
+half1276:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -16149,50 +16544,50 @@ half1255:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1256:
+both1277:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1249
+	JLE  cols1270
 
-cols1250:
+cols1271:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1258
+	JGT  cols1279
 
-cols1257:
+cols1278:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1259
+	JNE     half1280
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1260
+	JMP     both1281
 
-half1259:
+half1280:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1260:
+both1281:
 	CMPB    64(AX), $0x00
-	JNE     half1261
+	JNE     half1282
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1262
+	JMP     both1283
 
-half1261:
+half1282:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1262:
+both1283:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1263
+	JNE         half1284
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1264
+	JMP         both1285
 
-half1263:
+half1284:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -16208,69 +16603,69 @@ half1263:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1264:
+both1285:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1257
+	JLE  cols1278
 
-cols1258:
+cols1279:
 	CMPQ       CX, DX
-	JGE        row1265
+	JGE        row1286
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1266
+	JNE        half1287
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1267
+	JMP        both1288
 
-half1266:
+half1287:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1268:
+copy1289:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1268
+	JNZ       copy1289
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1267:
+both1288:
 	CMPB       64(AX), $0x00
-	JNE        half1269
+	JNE        half1290
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1270
+	JMP        both1291
 
-half1269:
+half1290:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1271:
+copy1292:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1271
+	JNZ       copy1292
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1270:
+both1291:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1272
+	JNE         half1293
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1273
+	JMP         both1294
 
-half1272:
+half1293:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16289,21 +16684,21 @@ half1272:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1274:
+copy1295:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1274
+	JNZ  copy1295
 
-both1273:
-row1265:
+both1294:
+row1286:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1228
+	JMP  group1249
 
-group1229:
+group1250:
 	VZEROUPPER
 	RET
 
@@ -16321,23 +16716,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1276:
+far1297:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1276
+	JLT  far1297
 
-turn1277:
+turn1298:
 	CMPQ  BX, 48(AX)
-	JCC   skip1278
+	JCC   skip1299
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1279
+	JZ    have1300
 	MOVL  (CX)(BX*4), SI
 
-have1279:
+have1300:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16345,25 +16740,25 @@ have1279:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1280
+	JZ    even1301
 	LEAQ  (CX)(SI*4), CX
 
-even1280:
+even1301:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1281
+	JGE   next1302
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1282
+	JZ    unlisted1303
 	MOVL  (R8)(CX*4), SI
 
-unlisted1282:
+unlisted1303:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1281:
+next1302:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -16371,17 +16766,17 @@ next1281:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1284
+	JGT          cols1305
 
-cols1283:
+cols1304:
 	CMPB       16(AX), $0x00
-	JNE        half1285
+	JNE        half1306
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1286
+	JMP        both1307
 
-half1285:
+half1306:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -16389,46 +16784,46 @@ half1285:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1286:
+both1307:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1283
+	JLE  cols1304
 
-cols1284:
+cols1305:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1288
+	JGT  cols1309
 
-cols1287:
+cols1308:
 	CMPB       16(AX), $0x00
-	JNE        half1289
+	JNE        half1310
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1290
+	JMP        both1311
 
-half1289:
+half1310:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1290:
+both1311:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1287
+	JLE    cols1308
 
-cols1288:
+cols1309:
 	CMPQ       CX, DX
-	JGE        row1291
+	JGE        row1312
 	CMPB       16(AX), $0x00
-	JNE        half1292
+	JNE        half1313
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1293
+	JMP        both1314
 
-half1292:
+half1313:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16436,19 +16831,19 @@ half1292:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1294:
+copy1315:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1294
+	JNZ       copy1315
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1293:
+both1314:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1291:
+row1312:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -16459,17 +16854,17 @@ row1291:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1278:
+skip1299:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1295
+	JCC   skip1316
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1296
+	JZ    have1317
 	MOVL  (CX)(BX*4), SI
 
-have1296:
+have1317:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16477,10 +16872,10 @@ have1296:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1297
+	JZ    even1318
 	LEAQ  (R10)(CX*4), R10
 
-even1297:
+even1318:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -16488,26 +16883,26 @@ even1297:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1299
+	JGT          cols1320
 
-cols1298:
+cols1319:
 	CMPB    16(AX), $0x00
-	JNE     half1300
+	JNE     half1321
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1301
+	JMP     both1322
 
-half1300:
+half1321:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1301:
+both1322:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1302
+	JNE          half1323
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16552,9 +16947,9 @@ both1301:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1303
+	JMP          both1324
 
-half1302:
+half1323:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16591,31 +16986,31 @@ half1302:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1303:
+both1324:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1298
+	JLE  cols1319
 
-cols1299:
+cols1320:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1305
+	JGT  cols1326
 
-cols1304:
+cols1325:
 	CMPB    16(AX), $0x00
-	JNE     half1306
+	JNE     half1327
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1307
+	JMP     both1328
 
-half1306:
+half1327:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1307:
+both1328:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1308
+	JNE          half1329
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16643,9 +17038,9 @@ both1307:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1309
+	JMP          both1330
 
-half1308:
+half1329:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -16668,39 +17063,39 @@ half1308:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1309:
+both1330:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1304
+	JLE  cols1325
 
-cols1305:
+cols1326:
 	CMPQ       CX, DX
-	JGE        row1310
+	JGE        row1331
 	CMPB       16(AX), $0x00
-	JNE        half1311
+	JNE        half1332
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1312
+	JMP        both1333
 
-half1311:
+half1332:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1313:
+copy1334:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1313
+	JNZ       copy1334
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1312:
+both1333:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1314
+	JNE          half1335
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16729,9 +17124,9 @@ both1312:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1315
+	JMP          both1336
 
-half1314:
+half1335:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -16755,8 +17150,8 @@ half1314:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1315:
-row1310:
+both1336:
+row1331:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -16769,28 +17164,28 @@ row1310:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1317
+	JZ           skip1338
 	MOVL         (CX)(SI*4), R8
 
-skip1317:
+skip1338:
 	TESTQ  R8, R8
-	JS     unlabelled1316
+	JS     unlabelled1337
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1316:
-skip1295:
+unlabelled1337:
+skip1316:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1318
+	JCC   skip1339
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1319
+	JZ    have1340
 	MOVL  (CX)(BX*4), SI
 
-have1319:
+have1340:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16798,17 +17193,17 @@ have1319:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1320
+	JZ    even1341
 	LEAQ  (R10)(CX*4), R10
 
-even1320:
+even1341:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1321
+	JZ    skip1342
 	MOVL  (CX)(SI*4), R8
 
-skip1321:
+skip1342:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -16816,92 +17211,92 @@ skip1321:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1322
+	JS     unlabelled1343
 	CMPB   16(AX), $0x00
-	JNE    half1323
+	JNE    half1344
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1324
+	JMP    both1345
 
-half1323:
+half1344:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1324:
+both1345:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1322
+	JNE          unlabelled1343
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1326:
+next1347:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1328
+	JGT     last1349
 	CMPB    16(AX), $0x00
-	JNE     half1329
+	JNE     half1350
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1330
+	JMP     both1351
 
-half1329:
+half1350:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1330:
+both1351:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1325
+	JNZ       found1346
 	ADDQ      $0x08, CX
-	JMP       next1326
+	JMP       next1347
 
-last1328:
+last1349:
 	CMPQ       CX, DX
-	JGE        end1327
+	JGE        end1348
 	CMPB       16(AX), $0x00
-	JNE        half1331
+	JNE        half1352
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1332
+	JMP        both1353
 
-half1331:
+half1352:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1333:
+copy1354:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1333
+	JNZ       copy1354
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1332:
+both1353:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1325
+	JNZ       found1346
 	MOVQ      DX, CX
-	JMP       end1327
+	JMP       end1348
 
-found1325:
+found1346:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1327:
+end1348:
 	CMPQ CX, R8
-	JNE  unlabelled1322
+	JNE  unlabelled1343
 	INCQ 112(AX)
 
-unlabelled1322:
+unlabelled1343:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1334
+	JZ           skip1355
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -16910,18 +17305,18 @@ unlabelled1322:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1336
+	JGT          cols1357
 
-cols1335:
+cols1356:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1337
+	JNE     half1358
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1338
+	JMP     both1359
 
-half1337:
+half1358:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16951,25 +17346,25 @@ half1337:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1338:
+both1359:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1335
+	JLE  cols1356
 
-cols1336:
+cols1357:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1340
+	JGT  cols1361
 
-cols1339:
+cols1360:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1341
+	JNE     half1362
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1342
+	JMP     both1363
 
-half1341:
+half1362:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16985,22 +17380,22 @@ half1341:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1342:
+both1363:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1339
+	JLE  cols1360
 
-cols1340:
+cols1361:
 	CMPQ       CX, DX
-	JGE        row1343
+	JGE        row1364
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1344
+	JNE        half1365
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1345
+	JMP        both1366
 
-half1344:
+half1365:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17019,20 +17414,20 @@ half1344:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1346:
+copy1367:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1346
+	JNZ  copy1367
 
-both1345:
-row1343:
-skip1334:
-skip1318:
+both1366:
+row1364:
+skip1355:
+skip1339:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1277
+	JLT  turn1298
 	VZEROUPPER
 	RET
 
@@ -17054,37 +17449,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1347:
+rows1368:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1349
+	JGT  cols1370
 
-cols1348:
+cols1369:
 	CMPB       16(AX), $0x00
-	JNE        half1350
+	JNE        half1371
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1351
+	JMP        both1372
 
-half1350:
+half1371:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1351:
+both1372:
 	CMPB       40(AX), $0x00
-	JNE        half1352
+	JNE        half1373
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1353
+	JMP        both1374
 
-half1352:
+half1373:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1353:
+both1374:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17092,7 +17487,7 @@ both1353:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1354
+	JNE          half1375
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17123,7 +17518,7 @@ both1353:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1356
+	JZ           skip1377
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17132,11 +17527,11 @@ both1353:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1357
+	JNE          half1378
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1358
+	JMP          both1379
 
-half1357:
+half1378:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17152,11 +17547,11 @@ half1357:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1358:
-skip1356:
-	JMP both1355
+both1379:
+skip1377:
+	JMP both1376
 
-half1354:
+half1375:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17181,7 +17576,7 @@ half1354:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1359
+	JZ           skip1380
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17190,11 +17585,11 @@ half1354:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1360
+	JNE          half1381
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1361
+	JMP          both1382
 
-half1360:
+half1381:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17210,11 +17605,11 @@ half1360:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1361:
-skip1359:
-both1355:
+both1382:
+skip1380:
+both1376:
 	DECQ         R8
-	JNZ          more1362
+	JNZ          more1383
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17249,22 +17644,22 @@ both1355:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1362:
+more1383:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1348
+	JLE  cols1369
 
-cols1349:
+cols1370:
 	CMPQ       CX, DX
-	JGE        row1363
+	JGE        row1384
 	CMPB       16(AX), $0x00
-	JNE        half1364
+	JNE        half1385
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1365
+	JMP        both1386
 
-half1364:
+half1385:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17272,22 +17667,22 @@ half1364:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1366:
+copy1387:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1366
+	JNZ       copy1387
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1365:
+both1386:
 	CMPB       40(AX), $0x00
-	JNE        half1367
+	JNE        half1388
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1368
+	JMP        both1389
 
-half1367:
+half1388:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17295,15 +17690,15 @@ half1367:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1369:
+copy1390:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1369
+	JNZ       copy1390
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1368:
+both1389:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17311,7 +17706,7 @@ both1368:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1370
+	JNE          half1391
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17343,7 +17738,7 @@ both1368:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1372
+	JZ           skip1393
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17352,11 +17747,11 @@ both1368:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1373
+	JNE          half1394
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1374
+	JMP          both1395
 
-half1373:
+half1394:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17375,17 +17770,17 @@ half1373:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1375:
+copy1396:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1375
+	JNZ  copy1396
 
-both1374:
-skip1372:
-	JMP both1371
+both1395:
+skip1393:
+	JMP both1392
 
-half1370:
+half1391:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17411,7 +17806,7 @@ half1370:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1376
+	JZ           skip1397
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17420,11 +17815,11 @@ half1370:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1377
+	JNE          half1398
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1378
+	JMP          both1399
 
-half1377:
+half1398:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17443,17 +17838,17 @@ half1377:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1379:
+copy1400:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1379
+	JNZ  copy1400
 
-both1378:
-skip1376:
-both1371:
+both1399:
+skip1397:
+both1392:
 	DECQ         R8
-	JNZ          more1380
+	JNZ          more1401
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17488,13 +17883,13 @@ both1371:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1380:
-row1363:
+more1401:
+row1384:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1347
+	JNZ          rows1368
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17548,24 +17943,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1381:
+rows1402:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1383
+	JGT  cols1404
 
-cols1382:
+cols1403:
 	CMPB       16(AX), $0x00
-	JNE        half1384
+	JNE        half1405
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1385
+	JMP        both1406
 
-half1384:
+half1405:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17580,18 +17975,18 @@ half1384:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1385:
+both1406:
 	CMPB       40(AX), $0x00
-	JNE        half1386
+	JNE        half1407
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1387
+	JMP        both1408
 
-half1386:
+half1407:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -17606,7 +18001,7 @@ half1386:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1387:
+both1408:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -17614,22 +18009,22 @@ both1387:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1382
+	JLE         cols1403
 
-cols1383:
+cols1404:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1389
+	JGT  cols1410
 
-cols1388:
+cols1409:
 	CMPB       16(AX), $0x00
-	JNE        half1390
+	JNE        half1411
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1391
+	JMP        both1412
 
-half1390:
+half1411:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -17638,15 +18033,15 @@ half1390:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1391:
+both1412:
 	CMPB       40(AX), $0x00
-	JNE        half1392
+	JNE        half1413
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1393
+	JMP        both1414
 
-half1392:
+half1413:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -17655,88 +18050,88 @@ half1392:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1393:
+both1414:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1388
+	JLE         cols1409
 
-cols1389:
+cols1410:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1395
+	JGT  cols1416
 
-cols1394:
+cols1415:
 	CMPB       16(AX), $0x00
-	JNE        half1396
+	JNE        half1417
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1397
+	JMP        both1418
 
-half1396:
+half1417:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1397:
+both1418:
 	CMPB       40(AX), $0x00
-	JNE        half1398
+	JNE        half1419
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1399
+	JMP        both1420
 
-half1398:
+half1419:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1399:
+both1420:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1394
+	JLE         cols1415
 
-cols1395:
+cols1416:
 	CMPQ        CX, DX
-	JGE         row1400
+	JGE         row1421
 	CMPB        16(AX), $0x00
-	JNE         half1401
+	JNE         half1422
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1402
+	JMP         both1423
 
-half1401:
+half1422:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1402:
+both1423:
 	CMPB        40(AX), $0x00
-	JNE         half1403
+	JNE         half1424
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1404
+	JMP         both1425
 
-half1403:
+half1424:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1404:
+both1425:
 	VFMADD231PD Z4, Z5, Z0
 
-row1400:
+row1421:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1381
+	JNZ           rows1402
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -17774,15 +18169,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1405:
+rows1426:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1407
+	JGT  cols1428
 
-cols1406:
+cols1427:
 	CMPB       16(AX), $0x00
-	JNE        half1408
+	JNE        half1429
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -17791,9 +18186,9 @@ cols1406:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1409
+	JMP        both1430
 
-half1408:
+half1429:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -17801,7 +18196,7 @@ half1408:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1409:
+both1430:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -17809,80 +18204,80 @@ both1409:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1406
+	JLE         cols1427
 
-cols1407:
+cols1428:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1411
+	JGT  cols1432
 
-cols1410:
+cols1431:
 	CMPB       16(AX), $0x00
-	JNE        half1412
+	JNE        half1433
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1413
+	JMP        both1434
 
-half1412:
+half1433:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1413:
+both1434:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1410
+	JLE         cols1431
 
-cols1411:
+cols1432:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1415
+	JGT  cols1436
 
-cols1414:
+cols1435:
 	CMPB       16(AX), $0x00
-	JNE        half1416
+	JNE        half1437
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1417
+	JMP        both1438
 
-half1416:
+half1437:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1417:
+both1438:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1414
+	JLE         cols1435
 
-cols1415:
+cols1436:
 	CMPQ       CX, DX
-	JGE        row1418
+	JGE        row1439
 	CMPB       16(AX), $0x00
-	JNE        half1419
+	JNE        half1440
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1420
+	JMP        both1441
 
-half1419:
+half1440:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1420:
+both1441:
 	VFMADD231PS Z7, Z2, Z3
 
-row1418:
+row1439:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1405
+	JNZ           rows1426
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -17914,14 +18309,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1421
+	JEQ   wide1442
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1422
+	JZ    skip1443
 	CMPB  40(AX), $0x00
-	JEQ   wide1421
+	JEQ   wide1442
 
-skip1422:
+skip1443:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -17933,22 +18328,22 @@ skip1422:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1423:
+group1444:
 	CMPQ DI, $0x10
-	JLT  group1424
+	JLT  group1445
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1426
+	JGT  cols1447
 
-cols1425:
+cols1446:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1427
+	JZ           plain1448
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -17977,7 +18372,7 @@ cols1425:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1429:
+pair1450:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
@@ -18013,10 +18408,10 @@ pair1429:
 	ADDQ        $0x80, R10
 	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1429
-	JMP         summed1428
+	JNZ         pair1450
+	JMP         summed1449
 
-plain1427:
+plain1448:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18025,7 +18420,7 @@ plain1427:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1430:
+pair1451:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
@@ -18044,9 +18439,9 @@ pair1430:
 	VFMADD231PS Z8, Z8, Z5
 	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1430
+	JNZ         pair1451
 
-summed1428:
+summed1449:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -18082,19 +18477,19 @@ summed1428:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1425
+	JLE           cols1446
 
-cols1426:
+cols1447:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1432
+	JGT  cols1453
 
-cols1431:
+cols1452:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1433
+	JZ           plain1454
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18116,7 +18511,7 @@ cols1431:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1435:
+pair1456:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18142,10 +18537,10 @@ pair1435:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1435
-	JMP         summed1434
+	JNZ         pair1456
+	JMP         summed1455
 
-plain1433:
+plain1454:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18154,7 +18549,7 @@ plain1433:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1436:
+pair1457:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18168,9 +18563,9 @@ pair1436:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1436
+	JNZ         pair1457
 
-summed1434:
+summed1455:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18190,16 +18585,16 @@ summed1434:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1431
+	JLE           cols1452
 
-cols1432:
+cols1453:
 	CMPQ         CX, R8
-	JGE          row1437
+	JGE          row1458
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1438
+	JZ           plain1459
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18221,7 +18616,7 @@ cols1432:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1440:
+pair1461:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -18247,10 +18642,10 @@ pair1440:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1440
-	JMP         summed1439
+	JNZ         pair1461
+	JMP         summed1460
 
-plain1438:
+plain1459:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -18259,7 +18654,7 @@ plain1438:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1441:
+pair1462:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -18273,9 +18668,9 @@ pair1441:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1441
+	JNZ         pair1462
 
-summed1439:
+summed1460:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18293,7 +18688,7 @@ summed1439:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1437:
+row1458:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18327,32 +18722,32 @@ row1437:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1423
+	JMP  group1444
 
-group1424:
-wide1421:
-group1442:
+group1445:
+wide1442:
+group1463:
 	CMPQ DI, $0x04
-	JLT  group1443
+	JLT  group1464
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1445
+	JGT  cols1466
 
-cols1444:
+cols1465:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1446
+	JZ         plain1467
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1448
+	JNE        half1469
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18366,9 +18761,9 @@ cols1444:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1449
+	JMP        both1470
 
-half1448:
+half1469:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18390,10 +18785,10 @@ half1448:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1449:
+both1470:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1450
+	JNE        half1471
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18407,9 +18802,9 @@ both1449:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1451
+	JMP        both1472
 
-half1450:
+half1471:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18431,7 +18826,7 @@ half1450:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1451:
+both1472:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18448,12 +18843,12 @@ both1451:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1447
+	JMP         summed1468
 
-plain1446:
+plain1467:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1452
+	JNE        half1473
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18467,9 +18862,9 @@ plain1446:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1453
+	JMP        both1474
 
-half1452:
+half1473:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18491,279 +18886,15 @@ half1452:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1453:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-	VADDPD      Z3, Z0, Z0
-	VFMADD231PD Z3, Z3, Z1
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z1
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z5, Z1
-
-summed1447:
-	MOVQ    80(AX), R8
-	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
-	ADDQ    $0x08, CX
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JLE     cols1444
-
-cols1445:
-	CMPQ        CX, DX
-	JGE         row1454
-	MOVQ        80(AX), R8
-	VMOVUPD     (R8)(CX*8), Z0
-	MOVQ        88(AX), R8
-	VMOVUPD     (R8)(CX*8), Z1
-	MOVQ        64(AX), R8
-	TESTQ       R8, R8
-	JZ          plain1455
-	VMOVUPD     (R8)(CX*8), Z2
-	MOVQ        72(AX), R8
-	VMOVUPD     (R8)(CX*8), Z3
-	MOVQ        SI, R8
-	CMPB        40(AX), $0x00
-	JNE         half1457
-	MOVQ        32(AX), R9
-	LEAQ        (SI)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z6
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
-	ADDQ        32(AX), R8
-	JMP         both1458
-
-half1457:
-	MOVQ        32(AX), R9
-	LEAQ        (SI)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y6
-	VPSLLD      $0x10, Y6, Y6
-	VCVTPS2PD   Y6, Z6
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y7
-	VPSLLD      $0x10, Y7, Y7
-	VCVTPS2PD   Y7, Z7
-	ADDQ        32(AX), R8
-
-both1458:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half1459
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z8
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z9
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z10
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
-	ADDQ        8(AX), R8
-	JMP         both1460
-
-half1459:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y8
-	VPSLLD      $0x10, Y8, Y8
-	VCVTPS2PD   Y8, Z8
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y9
-	VPSLLD      $0x10, Y9, Y9
-	VCVTPS2PD   Y9, Z9
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y10
-	VPSLLD      $0x10, Y10, Y10
-	VCVTPS2PD   Y10, Z10
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y11
-	VPSLLD      $0x10, Y11, Y11
-	VCVTPS2PD   Y11, Z11
-	ADDQ        8(AX), R8
-
-both1460:
-	VSUBPD      Z2, Z8, Z8
-	VMULPD      Z3, Z8, Z8
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z8, Z1
-	VSUBPD      Z2, Z9, Z9
-	VMULPD      Z3, Z9, Z9
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z9, Z1
-	VSUBPD      Z2, Z10, Z10
-	VMULPD      Z3, Z10, Z10
-	VADDPD      Z6, Z0, Z0
-	VFMADD231PD Z6, Z10, Z1
-	VSUBPD      Z2, Z11, Z11
-	VMULPD      Z3, Z11, Z11
-	VADDPD      Z7, Z0, Z0
-	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1456
-
-plain1455:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half1461
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z3
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	ADDQ        8(AX), R8
-	JMP         both1462
-
-half1461:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
-	VPSLLD      $0x10, Y2, Y2
-	VCVTPS2PD   Y2, Z2
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y3
-	VPSLLD      $0x10, Y3, Y3
-	VCVTPS2PD   Y3, Z3
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-	ADDQ        8(AX), R8
-
-both1462:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-	VADDPD      Z3, Z0, Z0
-	VFMADD231PD Z3, Z3, Z1
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z1
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z5, Z1
-
-summed1456:
-	MOVQ    80(AX), R8
-	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
-
-row1454:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x04, DI
-	JMP  group1442
-
-group1443:
-group1463:
-	CMPQ DI, $0x01
-	JLT  group1464
-	XORQ CX, CX
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols1466
-
-cols1465:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Z0
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Z1
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain1467
-	VMOVUPD    (R8)(CX*8), Z2
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Z3
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half1469
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1470
-
-half1469:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-
-both1470:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half1471
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1472
-
-half1471:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-
-both1472:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1468
-
-plain1467:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half1473
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1474
-
-half1473:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-	VCVTPS2PD  Y2, Z2
-
 both1474:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
+	VADDPD      Z3, Z0, Z0
+	VFMADD231PD Z3, Z3, Z1
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z1
+	VADDPD      Z5, Z0, Z0
+	VFMADD231PD Z5, Z5, Z1
 
 summed1468:
 	MOVQ    80(AX), R8
@@ -18791,54 +18922,153 @@ cols1466:
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
 	JNE         half1478
-	PREFETCHT0  3072(R8)(CX*4)
+	MOVQ        32(AX), R9
+	LEAQ        (SI)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	ADDQ        32(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
+	ADDQ        32(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z6
+	ADDQ        32(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
+	ADDQ        32(AX), R8
 	JMP         both1479
 
 half1478:
-	PREFETCHT0  3072(R8)(CX*2)
+	MOVQ        32(AX), R9
+	LEAQ        (SI)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
+	ADDQ        32(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+	ADDQ        32(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y6
+	VPSLLD      $0x10, Y6, Y6
+	VCVTPS2PD   Y6, Z6
+	ADDQ        32(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y7
+	VPSLLD      $0x10, Y7, Y7
+	VCVTPS2PD   Y7, Z7
+	ADDQ        32(AX), R8
 
 both1479:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
 	JNE         half1480
-	PREFETCHT0  3072(R8)(CX*4)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z8
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z9
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z10
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
+	ADDQ        8(AX), R8
 	JMP         both1481
 
 half1480:
-	PREFETCHT0  3072(R8)(CX*2)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y8
+	VPSLLD      $0x10, Y8, Y8
+	VCVTPS2PD   Y8, Z8
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y9
+	VPSLLD      $0x10, Y9, Y9
+	VCVTPS2PD   Y9, Z9
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y10
+	VPSLLD      $0x10, Y10, Y10
+	VCVTPS2PD   Y10, Z10
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y11
+	VPSLLD      $0x10, Y11, Y11
+	VCVTPS2PD   Y11, Z11
+	ADDQ        8(AX), R8
 
 both1481:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
+	VSUBPD      Z2, Z8, Z8
+	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
+	VFMADD231PD Z4, Z8, Z1
+	VSUBPD      Z2, Z9, Z9
+	VMULPD      Z3, Z9, Z9
+	VADDPD      Z5, Z0, Z0
+	VFMADD231PD Z5, Z9, Z1
+	VSUBPD      Z2, Z10, Z10
+	VMULPD      Z3, Z10, Z10
+	VADDPD      Z6, Z0, Z0
+	VFMADD231PD Z6, Z10, Z1
+	VSUBPD      Z2, Z11, Z11
+	VMULPD      Z3, Z11, Z11
+	VADDPD      Z7, Z0, Z0
+	VFMADD231PD Z7, Z11, Z1
 	JMP         summed1477
 
 plain1476:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
 	JNE         half1482
-	PREFETCHT0  3072(R8)(CX*4)
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z3
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
+	ADDQ        8(AX), R8
 	JMP         both1483
 
 half1482:
-	PREFETCHT0  3072(R8)(CX*2)
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y3
+	VPSLLD      $0x10, Y3, Y3
+	VCVTPS2PD   Y3, Z3
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+	ADDQ        8(AX), R8
 
 both1483:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
+	VADDPD      Z3, Z0, Z0
+	VFMADD231PD Z3, Z3, Z1
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z1
+	VADDPD      Z5, Z0, Z0
+	VFMADD231PD Z5, Z5, Z1
 
 summed1477:
 	MOVQ    80(AX), R8
@@ -18849,10 +19079,175 @@ summed1477:
 row1475:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
-	SUBQ $0x01, DI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x04, DI
 	JMP  group1463
 
 group1464:
+group1484:
+	CMPQ DI, $0x01
+	JLT  group1485
+	XORQ CX, CX
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1487
+
+cols1486:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Z0
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Z1
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain1488
+	VMOVUPD    (R8)(CX*8), Z2
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Z3
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half1490
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z4
+	JMP        both1491
+
+half1490:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+
+both1491:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1492
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z5
+	JMP        both1493
+
+half1492:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+
+both1493:
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	JMP         summed1489
+
+plain1488:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1494
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z2
+	JMP        both1495
+
+half1494:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VCVTPS2PD  Y2, Z2
+
+both1495:
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+
+summed1489:
+	MOVQ    80(AX), R8
+	VMOVUPD Z0, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Z1, (R8)(CX*8)
+	ADDQ    $0x08, CX
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1486
+
+cols1487:
+	CMPQ        CX, DX
+	JGE         row1496
+	MOVQ        80(AX), R8
+	VMOVUPD     (R8)(CX*8), Z0
+	MOVQ        88(AX), R8
+	VMOVUPD     (R8)(CX*8), Z1
+	MOVQ        64(AX), R8
+	TESTQ       R8, R8
+	JZ          plain1497
+	VMOVUPD     (R8)(CX*8), Z2
+	MOVQ        72(AX), R8
+	VMOVUPD     (R8)(CX*8), Z3
+	MOVQ        SI, R8
+	CMPB        40(AX), $0x00
+	JNE         half1499
+	PREFETCHT0  3072(R8)(CX*4)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	JMP         both1500
+
+half1499:
+	PREFETCHT0  3072(R8)(CX*2)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+
+both1500:
+	MOVQ        BX, R8
+	CMPB        16(AX), $0x00
+	JNE         half1501
+	PREFETCHT0  3072(R8)(CX*4)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
+	JMP         both1502
+
+half1501:
+	PREFETCHT0  3072(R8)(CX*2)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+
+both1502:
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	JMP         summed1498
+
+plain1497:
+	MOVQ        BX, R8
+	CMPB        16(AX), $0x00
+	JNE         half1503
+	PREFETCHT0  3072(R8)(CX*4)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	JMP         both1504
+
+half1503:
+	PREFETCHT0  3072(R8)(CX*2)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VCVTPS2PD   Y2, Z2
+
+both1504:
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+
+summed1498:
+	MOVQ    80(AX), R8
+	VMOVUPD Z0, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Z1, (R8)(CX*8)
+
+row1496:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x01, DI
+	JMP  group1484
+
+group1485:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -18872,15 +19267,15 @@ TEXT ·argmaxAVX512(SB), $16352-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half1486
+	JNE       half1507
 	CMPQ      DX, $0x18
-	JMP       both1487
+	JMP       both1508
 
-half1486:
+half1507:
 	CMPQ DX, $0x28
 
-both1487:
-	JGT          longer1485
+both1508:
+	JGT          longer1506
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -18889,15 +19284,15 @@ both1487:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1488:
+far1509:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1488
+	JLT  far1509
 	MOVQ DI, 24(SP)
 
-sixteen1489:
+sixteen1510:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -18913,12 +19308,12 @@ sixteen1489:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half1494
+	JNE          half1515
 	ADDQ         R9, R9
-	JMP          both1495
+	JMP          both1516
 
-half1494:
-both1495:
+half1515:
+both1516:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -18931,7 +19326,7 @@ both1495:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1491
+	JLE           have1512
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -18956,12 +19351,12 @@ both1495:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half1496
+	JNE           half1517
 	ADDQ          R9, R9
-	JMP           both1497
+	JMP           both1518
 
-half1496:
-both1497:
+half1517:
+both1518:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -18972,16 +19367,16 @@ both1497:
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact1498
+	JGT   exact1519
 	MOVQ  R10, R9
 
-exact1498:
+exact1519:
 	CMPB 16(AX), $0x00
-	JNE  half1499
+	JNE  half1520
 
-piece1501:
+piece1522:
 	CMPQ            R9, $0x10
-	JLT             short1502
+	JLT             short1523
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -19029,11 +19424,11 @@ piece1501:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece1501
+	JMP             piece1522
 
-short1502:
+short1523:
 	TESTQ        R9, R9
-	JZ           pieces1503
+	JZ           pieces1524
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -19104,13 +19499,13 @@ short1502:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces1503:
-	JMP both1500
+pieces1524:
+	JMP both1521
 
-half1499:
-piece1504:
+half1520:
+piece1525:
 	CMPQ            R9, $0x10
-	JLT             short1505
+	JLT             short1526
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -19170,11 +19565,11 @@ piece1504:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece1504
+	JMP             piece1525
 
-short1505:
+short1526:
 	TESTQ        R9, R9
-	JZ           pieces1506
+	JZ           pieces1527
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -19257,11 +19652,11 @@ short1505:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces1506:
-both1500:
-	JMP read1493
+pieces1527:
+both1521:
+	JMP read1514
 
-have1491:
+have1512:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -19270,16 +19665,16 @@ have1491:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half1507
+	JNE  half1528
 	ADDQ R13, R13
-	JMP  both1508
+	JMP  both1529
 
-half1507:
-both1508:
+half1528:
+both1529:
 	CMPB 16(AX), $0x00
-	JNE  half1509
+	JNE  half1530
 
-piece1511:
+piece1532:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19314,11 +19709,11 @@ piece1511:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1511
-	JMP             both1510
+	JG              piece1532
+	JMP             both1531
 
-half1509:
-piece1512:
+half1530:
+piece1533:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19365,10 +19760,10 @@ piece1512:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1512
+	JG              piece1533
 
-both1510:
-read1493:
+both1531:
+read1514:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -19387,14 +19782,14 @@ read1493:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1513:
+four1534:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1513
+	JLT          four1534
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -19409,12 +19804,12 @@ four1513:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         16(AX), $0x00
-	JNE          half1514
+	JNE          half1535
 	MOVQ         DX, R8
 	XORQ         DI, DI
 	SHLQ         $0x06, R8
 
-four1516:
+four1537:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	PREFETCHT0   128(SI)
@@ -19433,15 +19828,15 @@ four1516:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1516
-	JMP          both1515
+	JLT          four1537
+	JMP          both1536
 
-half1514:
+half1535:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1517:
+four1538:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -19458,9 +19853,9 @@ four1517:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1517
+	JLT          four1538
 
-both1515:
+both1536:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -19472,15 +19867,15 @@ both1515:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen1489
-	JMP          done1484
+	JLT          sixteen1510
+	JMP          done1505
 
-longer1485:
+longer1506:
 	MOVQ (AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 24(AX), DI
 
-rows1518:
+rows1539:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -19488,18 +19883,18 @@ rows1518:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1520
+	JGT          cols1541
 
-cols1519:
+cols1540:
 	CMPB       16(AX), $0x00
-	JNE        half1521
+	JNE        half1542
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1522
+	JMP        both1543
 
-half1521:
+half1542:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -19507,55 +19902,55 @@ half1521:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1522:
+both1543:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1519
+	JLE  cols1540
 
-cols1520:
+cols1541:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1524
+	JGT  cols1545
 
-cols1523:
+cols1544:
 	CMPB       16(AX), $0x00
-	JNE        half1525
+	JNE        half1546
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1526
+	JMP        both1547
 
-half1525:
+half1546:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1526:
+both1547:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1523
+	JLE    cols1544
 
-cols1524:
+cols1545:
 	CMPQ       CX, DX
-	JGE        row1527
+	JGE        row1548
 	CMPB       16(AX), $0x00
-	JNE        half1528
+	JNE        half1549
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1529
+	JMP        both1550
 
-half1528:
+half1549:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1529:
+both1550:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1527:
+row1548:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -19568,53 +19963,53 @@ row1527:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1531:
+next1552:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1533
+	JGT     last1554
 	CMPB    16(AX), $0x00
-	JNE     half1534
+	JNE     half1555
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1535
+	JMP     both1556
 
-half1534:
+half1555:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1535:
+both1556:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1530
+	JNZ    found1551
 	ADDQ   $0x10, CX
-	JMP    next1531
+	JMP    next1552
 
-last1533:
+last1554:
 	CMPQ      CX, DX
-	JGE       end1532
+	JGE       end1553
 	CMPB      16(AX), $0x00
-	JNE       half1536
+	JNE       half1557
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1537
+	JMP       both1558
 
-half1536:
+half1557:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1537:
+both1558:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1530
+	JNZ    found1551
 	MOVQ   DX, CX
-	JMP    end1532
+	JMP    end1553
 
-found1530:
+found1551:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1532:
+end1553:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -19622,9 +20017,9 @@ end1532:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1518
+	JNZ     rows1539
 
-done1484:
+done1505:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19650,9 +20045,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1539
+	JGT       cols1560
 
-cols1538:
+cols1559:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -19682,11 +20077,11 @@ cols1538:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1538
+	JLE          cols1559
 
-cols1539:
+cols1560:
 	CMPQ         CX, DX
-	JGE          row1540
+	JGE          row1561
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -19714,7 +20109,7 @@ cols1539:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1540:
+row1561:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19738,77 +20133,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1542
+	JGT       cols1563
 
-cols1541:
+cols1562:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1543
+	JZ           skip1564
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1544
+	JNE          first1565
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1544:
+first1565:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1545
+	JEQ         plain1566
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1546
+	JMP         moved1567
 
-plain1545:
+plain1566:
 	VMOVAPS Z3, Z1
 
-moved1546:
-skip1543:
+moved1567:
+skip1564:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1541
+	JLE          cols1562
 
-cols1542:
+cols1563:
 	CMPQ         CX, DX
-	JGE          row1547
+	JGE          row1568
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1548
+	JZ           skip1569
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1549
+	JNE          first1570
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1549:
+first1570:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1550
+	JEQ         plain1571
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1551
+	JMP         moved1572
 
-plain1550:
+plain1571:
 	VMOVAPS Z3, Z1
 
-moved1551:
-skip1548:
+moved1572:
+skip1569:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1547:
+row1568:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -19831,23 +20226,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1552:
+rows1573:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1554
+	JGT  cols1575
 
-cols1553:
+cols1574:
 	CMPB       16(AX), $0x00
-	JNE        half1555
+	JNE        half1576
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1556
+	JMP        both1577
 
-half1555:
+half1576:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19862,17 +20257,17 @@ half1555:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1556:
+both1577:
 	CMPB       40(AX), $0x00
-	JNE        half1557
+	JNE        half1578
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1558
+	JMP        both1579
 
-half1557:
+half1578:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -19887,7 +20282,7 @@ half1557:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1558:
+both1579:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -19895,22 +20290,22 @@ both1558:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1553
+	JLE         cols1574
 
-cols1554:
+cols1575:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1560
+	JGT  cols1581
 
-cols1559:
+cols1580:
 	CMPB       16(AX), $0x00
-	JNE        half1561
+	JNE        half1582
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1562
+	JMP        both1583
 
-half1561:
+half1582:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19919,15 +20314,15 @@ half1561:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1562:
+both1583:
 	CMPB       40(AX), $0x00
-	JNE        half1563
+	JNE        half1584
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1564
+	JMP        both1585
 
-half1563:
+half1584:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -19936,63 +20331,63 @@ half1563:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1564:
+both1585:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1559
+	JLE         cols1580
 
-cols1560:
+cols1581:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1566
+	JGT  cols1587
 
-cols1565:
+cols1586:
 	CMPB       16(AX), $0x00
-	JNE        half1567
+	JNE        half1588
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1568
+	JMP        both1589
 
-half1567:
+half1588:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1568:
+both1589:
 	CMPB       40(AX), $0x00
-	JNE        half1569
+	JNE        half1590
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1570
+	JMP        both1591
 
-half1569:
+half1590:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1570:
+both1591:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1565
+	JLE         cols1586
 
-cols1566:
+cols1587:
 	CMPQ       CX, DX
-	JGE        row1571
+	JGE        row1592
 	CMPB       16(AX), $0x00
-	JNE        half1572
+	JNE        half1593
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1573
+	JMP        both1594
 
-half1572:
+half1593:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20000,24 +20395,24 @@ half1572:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1574:
+copy1595:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1574
+	JNZ       copy1595
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1573:
+both1594:
 	CMPB       40(AX), $0x00
-	JNE        half1575
+	JNE        half1596
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1576
+	JMP        both1597
 
-half1575:
+half1596:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20025,23 +20420,23 @@ half1575:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1577:
+copy1598:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1577
+	JNZ       copy1598
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1576:
+both1597:
 	VFMADD231PD Y5, Y6, Y1
 
-row1571:
+row1592:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1552
+	JNZ          rows1573
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -20072,69 +20467,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1578:
+rows1599:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1580
+	JGT  cols1601
 
-cols1579:
+cols1600:
 	CMPB       16(AX), $0x00
-	JNE        half1581
+	JNE        half1602
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1582
+	JMP        both1603
 
-half1581:
+half1602:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1582:
+both1603:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1579
+	JLE         cols1600
 
-cols1580:
+cols1601:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1584
+	JGT  cols1605
 
-cols1583:
+cols1604:
 	CMPB       16(AX), $0x00
-	JNE        half1585
+	JNE        half1606
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1586
+	JMP        both1607
 
-half1585:
+half1606:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1586:
+both1607:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1583
+	JLE         cols1604
 
-cols1584:
+cols1605:
 	CMPQ       CX, DX
-	JGE        row1587
+	JGE        row1608
 	CMPB       16(AX), $0x00
-	JNE        half1588
+	JNE        half1609
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1589
+	JMP        both1610
 
-half1588:
+half1609:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20142,21 +20537,21 @@ half1588:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1590:
+copy1611:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1590
+	JNZ       copy1611
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1589:
+both1610:
 	VFMADD231PS Y6, Y1, Y2
 
-row1587:
+row1608:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1578
+	JNZ          rows1599
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -20185,28 +20580,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1591:
+group1612:
 	CMPQ DI, $0x04
-	JLT  group1592
+	JLT  group1613
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1594
+	JGT  cols1615
 
-cols1593:
+cols1614:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1595
+	JZ         plain1616
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1597
+	JNE        half1618
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20219,9 +20614,9 @@ cols1593:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1598
+	JMP        both1619
 
-half1597:
+half1618:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20243,10 +20638,10 @@ half1597:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1598:
+both1619:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1599
+	JNE        half1620
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20259,9 +20654,9 @@ both1598:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1600
+	JMP        both1621
 
-half1599:
+half1620:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20283,7 +20678,7 @@ half1599:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1600:
+both1621:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20300,12 +20695,12 @@ both1600:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1596
+	JMP         summed1617
 
-plain1595:
+plain1616:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1601
+	JNE        half1622
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20318,9 +20713,9 @@ plain1595:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1602
+	JMP        both1623
 
-half1601:
+half1622:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20342,7 +20737,7 @@ half1601:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1602:
+both1623:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20352,7 +20747,7 @@ both1602:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1596:
+summed1617:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20360,24 +20755,24 @@ summed1596:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1593
+	JLE     cols1614
 
-cols1594:
+cols1615:
 	CMPQ       CX, DX
-	JGE        row1603
+	JGE        row1624
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1604
+	JZ         plain1625
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1606
+	JNE        half1627
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20394,9 +20789,9 @@ cols1594:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1607
+	JMP        both1628
 
-half1606:
+half1627:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20407,11 +20802,11 @@ half1606:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1608:
+copy1629:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1608
+	JNZ       copy1629
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20422,11 +20817,11 @@ copy1608:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1609:
+copy1630:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1609
+	JNZ       copy1630
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -20437,11 +20832,11 @@ copy1609:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1610:
+copy1631:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1610
+	JNZ       copy1631
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -20452,20 +20847,20 @@ copy1610:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1611:
+copy1632:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1611
+	JNZ       copy1632
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1607:
+both1628:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1612
+	JNE        half1633
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20482,9 +20877,9 @@ both1607:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1613
+	JMP        both1634
 
-half1612:
+half1633:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20495,11 +20890,11 @@ half1612:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1614:
+copy1635:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1614
+	JNZ       copy1635
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -20510,11 +20905,11 @@ copy1614:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1615:
+copy1636:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1615
+	JNZ       copy1636
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -20525,11 +20920,11 @@ copy1615:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1616:
+copy1637:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1616
+	JNZ       copy1637
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -20540,17 +20935,17 @@ copy1616:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1617:
+copy1638:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1617
+	JNZ       copy1638
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1613:
+both1634:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20567,12 +20962,12 @@ both1613:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1605
+	JMP         summed1626
 
-plain1604:
+plain1625:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1618
+	JNE        half1639
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20589,9 +20984,9 @@ plain1604:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1619
+	JMP        both1640
 
-half1618:
+half1639:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20602,11 +20997,11 @@ half1618:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1620:
+copy1641:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1620
+	JNZ       copy1641
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -20617,11 +21012,11 @@ copy1620:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1621:
+copy1642:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1621
+	JNZ       copy1642
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -20632,11 +21027,11 @@ copy1621:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1622:
+copy1643:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1622
+	JNZ       copy1643
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -20647,17 +21042,17 @@ copy1622:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1623:
+copy1644:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1623
+	JNZ       copy1644
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1619:
+both1640:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20667,13 +21062,13 @@ both1619:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1605:
+summed1626:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1603:
+row1624:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20683,81 +21078,81 @@ row1603:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1591
+	JMP  group1612
 
-group1592:
-group1624:
+group1613:
+group1645:
 	CMPQ DI, $0x01
-	JLT  group1625
+	JLT  group1646
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1627
+	JGT  cols1648
 
-cols1626:
+cols1647:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1628
+	JZ         plain1649
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1630
+	JNE        half1651
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1631
+	JMP        both1652
 
-half1630:
+half1651:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1631:
+both1652:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1632
+	JNE        half1653
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1633
+	JMP        both1654
 
-half1632:
+half1653:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1633:
+both1654:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1629
+	JMP         summed1650
 
-plain1628:
+plain1649:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1634
+	JNE        half1655
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1635
+	JMP        both1656
 
-half1634:
+half1655:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1635:
+both1656:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1629:
+summed1650:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20765,30 +21160,30 @@ summed1629:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1626
+	JLE     cols1647
 
-cols1627:
+cols1648:
 	CMPQ       CX, DX
-	JGE        row1636
+	JGE        row1657
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1637
+	JZ         plain1658
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1639
+	JNE        half1660
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1640
+	JMP        both1661
 
-half1639:
+half1660:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20796,25 +21191,25 @@ half1639:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1641:
+copy1662:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1641
+	JNZ       copy1662
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1640:
+both1661:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1642
+	JNE        half1663
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1643
+	JMP        both1664
 
-half1642:
+half1663:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20822,32 +21217,32 @@ half1642:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1644:
+copy1665:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1644
+	JNZ       copy1665
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1643:
+both1664:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1638
+	JMP         summed1659
 
-plain1637:
+plain1658:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1645
+	JNE        half1666
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1646
+	JMP        both1667
 
-half1645:
+half1666:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -20855,32 +21250,32 @@ half1645:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1647:
+copy1668:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1647
+	JNZ       copy1668
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1646:
+both1667:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1638:
+summed1659:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1636:
+row1657:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1624
+	JMP  group1645
 
-group1625:
+group1646:
 	VZEROUPPER
 	RET
 
@@ -20898,7 +21293,7 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1649:
+rows1670:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -20906,17 +21301,17 @@ rows1649:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1651
+	JGT          cols1672
 
-cols1650:
+cols1671:
 	CMPB       16(AX), $0x00
-	JNE        half1652
+	JNE        half1673
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1653
+	JMP        both1674
 
-half1652:
+half1673:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -20924,46 +21319,46 @@ half1652:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1653:
+both1674:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1650
+	JLE  cols1671
 
-cols1651:
+cols1672:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1655
+	JGT  cols1676
 
-cols1654:
+cols1675:
 	CMPB       16(AX), $0x00
-	JNE        half1656
+	JNE        half1677
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1657
+	JMP        both1678
 
-half1656:
+half1677:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1657:
+both1678:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1654
+	JLE    cols1675
 
-cols1655:
+cols1676:
 	CMPQ       CX, DX
-	JGE        row1658
+	JGE        row1679
 	CMPB       16(AX), $0x00
-	JNE        half1659
+	JNE        half1680
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1660
+	JMP        both1681
 
-half1659:
+half1680:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -20971,19 +21366,19 @@ half1659:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1661:
+copy1682:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1661
+	JNZ       copy1682
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1660:
+both1681:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1658:
+row1679:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -20994,64 +21389,64 @@ row1658:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1663:
+next1684:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1665
+	JGT     last1686
 	CMPB    16(AX), $0x00
-	JNE     half1666
+	JNE     half1687
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1667
+	JMP     both1688
 
-half1666:
+half1687:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1667:
+both1688:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1662
+	JNZ       found1683
 	ADDQ      $0x08, CX
-	JMP       next1663
+	JMP       next1684
 
-last1665:
+last1686:
 	CMPQ       CX, DX
-	JGE        end1664
+	JGE        end1685
 	CMPB       16(AX), $0x00
-	JNE        half1668
+	JNE        half1689
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1669
+	JMP        both1690
 
-half1668:
+half1689:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1670:
+copy1691:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1670
+	JNZ       copy1691
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1669:
+both1690:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1662
+	JNZ       found1683
 	MOVQ      DX, CX
-	JMP       end1664
+	JMP       end1685
 
-found1662:
+found1683:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1664:
+end1685:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -21059,7 +21454,7 @@ end1664:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1649
+	JNZ     rows1670
 	VZEROUPPER
 	RET
 
@@ -21080,9 +21475,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1672
+	JGT     cols1693
 
-cols1671:
+cols1692:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -21112,11 +21507,11 @@ cols1671:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1671
+	JLE          cols1692
 
-cols1672:
+cols1693:
 	CMPQ         CX, DX
-	JGE          row1673
+	JGE          row1694
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -21144,7 +21539,7 @@ cols1672:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1673:
+row1694:
 	VZEROUPPER
 	RET
 
@@ -21163,77 +21558,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1675
+	JGT     cols1696
 
-cols1674:
+cols1695:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1676
+	JZ           skip1697
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1677
+	JNE          first1698
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1677:
+first1698:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1678
+	JEQ         plain1699
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1679
+	JMP         moved1700
 
-plain1678:
+plain1699:
 	VMOVAPS Y4, Y2
 
-moved1679:
-skip1676:
+moved1700:
+skip1697:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1674
+	JLE          cols1695
 
-cols1675:
+cols1696:
 	CMPQ         CX, DX
-	JGE          row1680
+	JGE          row1701
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1681
+	JZ           skip1702
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1682
+	JNE          first1703
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1682:
+first1703:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1683
+	JEQ         plain1704
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1684
+	JMP         moved1705
 
-plain1683:
+plain1704:
 	VMOVAPS Y4, Y2
 
-moved1684:
-skip1681:
+moved1705:
+skip1702:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1680:
+row1701:
 	VZEROUPPER
 	RET
 
@@ -21266,54 +21661,54 @@ TEXT ·keptAVX512(SB), $48-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1685
+	JZ           skip1706
 	CMPB         96(AX), $0x00
-	JNE          half1686
+	JNE          half1707
 	IMUL3Q       $0x20, CX, R11
-	JMP          both1687
+	JMP          both1708
 
-half1686:
+half1707:
 	IMUL3Q $0x10, CX, R11
 
-both1687:
-skip1685:
+both1708:
+skip1706:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip1688
+	JZ     skip1709
 	CMPB   120(AX), $0x00
-	JNE    half1689
+	JNE    half1710
 	IMUL3Q $0x20, CX, R14
-	JMP    both1690
+	JMP    both1711
 
-half1689:
+half1710:
 	IMUL3Q $0x10, CX, R14
 
-both1690:
-skip1688:
+both1711:
+skip1709:
 	CMPQ        CX, $0x20
-	JLE         long1692
+	JLE         long1713
 	CMPQ        CX, $0x28
-	JGT         other1693
+	JGT         other1714
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs4<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1694:
+eight1715:
 	TESTQ     DX, DX
-	JZ        plain1695
+	JZ        plain1716
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1696
+	JMP       have1717
 
-plain1695:
+plain1716:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1696:
+have1717:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21327,24 +21722,24 @@ have1696:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1697:
+ask1718:
 	CMPQ       R9, R10
-	JAE        asked1698
+	JAE        asked1719
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1697
+	JMP        ask1718
 
-asked1698:
+asked1719:
 	ADDQ R14, R13
 
-ask1699:
+ask1720:
 	CMPQ       R12, R13
-	JAE        asked1700
+	JAE        asked1721
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1699
+	JMP        ask1720
 
-asked1700:
+asked1721:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys4<>+64(SB), Z13
@@ -21590,31 +21985,31 @@ asked1700:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1694
-	JMP        kept1691
+	JNZ        eight1715
+	JMP        kept1712
 
-other1693:
+other1714:
 	CMPQ        CX, $0x20
-	JLE         long1692
+	JLE         long1713
 	CMPQ        CX, $0x30
-	JGT         other1701
+	JGT         other1722
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs2<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1702:
+eight1723:
 	TESTQ     DX, DX
-	JZ        plain1703
+	JZ        plain1724
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1704
+	JMP       have1725
 
-plain1703:
+plain1724:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1704:
+have1725:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21628,24 +22023,24 @@ have1704:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1705:
+ask1726:
 	CMPQ       R9, R10
-	JAE        asked1706
+	JAE        asked1727
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1705
+	JMP        ask1726
 
-asked1706:
+asked1727:
 	ADDQ R14, R13
 
-ask1707:
+ask1728:
 	CMPQ       R12, R13
-	JAE        asked1708
+	JAE        asked1729
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1707
+	JMP        ask1728
 
-asked1708:
+asked1729:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys2<>+64(SB), Z13
@@ -21919,13 +22314,13 @@ asked1708:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1702
-	JMP        kept1691
+	JNZ        eight1723
+	JMP        kept1712
 
-other1701:
-long1692:
+other1722:
+long1713:
 	CMPQ         CX, $0x08
-	JGT          wider1709
+	JGT          wider1730
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -21935,18 +22330,18 @@ long1692:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1710:
+eight1731:
 	TESTQ     DX, DX
-	JZ        plain1711
+	JZ        plain1732
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1712
+	JMP       have1733
 
-plain1711:
+plain1732:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1712:
+have1733:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -21960,24 +22355,24 @@ have1712:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1713:
+ask1734:
 	CMPQ       R9, R10
-	JAE        asked1714
+	JAE        asked1735
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1713
+	JMP        ask1734
 
-asked1714:
+asked1735:
 	ADDQ R14, R13
 
-ask1715:
+ask1736:
 	CMPQ       R12, R13
-	JAE        asked1716
+	JAE        asked1737
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1715
+	JMP        ask1736
 
-asked1716:
+asked1737:
 	VMOVDQU32  elementKeys4<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -22027,12 +22422,12 @@ asked1716:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1710
-	JMP        kept1691
+	JNZ        eight1731
+	JMP        kept1712
 
-wider1709:
+wider1730:
 	CMPQ         CX, $0x10
-	JGT          wider1717
+	JGT          wider1738
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -22042,18 +22437,18 @@ wider1709:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1718:
+eight1739:
 	TESTQ     DX, DX
-	JZ        plain1719
+	JZ        plain1740
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1720
+	JMP       have1741
 
-plain1719:
+plain1740:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1720:
+have1741:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -22067,24 +22462,24 @@ have1720:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1721:
+ask1742:
 	CMPQ       R9, R10
-	JAE        asked1722
+	JAE        asked1743
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1721
+	JMP        ask1742
 
-asked1722:
+asked1743:
 	ADDQ R14, R13
 
-ask1723:
+ask1744:
 	CMPQ       R12, R13
-	JAE        asked1724
+	JAE        asked1745
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1723
+	JMP        ask1744
 
-asked1724:
+asked1745:
 	VMOVDQU32  elementKeys2<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -22182,26 +22577,26 @@ asked1724:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1718
-	JMP        kept1691
+	JNZ        eight1739
+	JMP        kept1712
 
-wider1717:
+wider1738:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1726:
+eight1747:
 	TESTQ     DX, DX
-	JZ        plain1727
+	JZ        plain1748
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1728
+	JMP       have1749
 
-plain1727:
+plain1748:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1728:
+have1749:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -22215,24 +22610,24 @@ have1728:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1729:
+ask1750:
 	CMPQ       R9, R10
-	JAE        asked1730
+	JAE        asked1751
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1729
+	JMP        ask1750
 
-asked1730:
+asked1751:
 	ADDQ R14, R13
 
-ask1731:
+ask1752:
 	CMPQ       R12, R13
-	JAE        asked1732
+	JAE        asked1753
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1731
+	JMP        ask1752
 
-asked1732:
+asked1753:
 	VMOVDQU32 elementKeys1<>+0(SB), Z12
 	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -22241,9 +22636,9 @@ asked1732:
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns1733:
+columns1754:
 	CMPQ       CX, $0x20
-	JLE        last1734
+	JLE        last1755
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22264,9 +22659,9 @@ columns1733:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1733
+	JMP        columns1754
 
-last1734:
+last1755:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22294,9 +22689,9 @@ last1734:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1735:
+columns1756:
 	CMPQ       CX, $0x20
-	JLE        last1736
+	JLE        last1757
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22317,9 +22712,9 @@ columns1735:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1735
+	JMP        columns1756
 
-last1736:
+last1757:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22347,9 +22742,9 @@ last1736:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1737:
+columns1758:
 	CMPQ       CX, $0x20
-	JLE        last1738
+	JLE        last1759
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22370,9 +22765,9 @@ columns1737:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1737
+	JMP        columns1758
 
-last1738:
+last1759:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22400,9 +22795,9 @@ last1738:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1739:
+columns1760:
 	CMPQ       CX, $0x20
-	JLE        last1740
+	JLE        last1761
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22423,9 +22818,9 @@ columns1739:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1739
+	JMP        columns1760
 
-last1740:
+last1761:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22453,9 +22848,9 @@ last1740:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1741:
+columns1762:
 	CMPQ       CX, $0x20
-	JLE        last1742
+	JLE        last1763
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22476,9 +22871,9 @@ columns1741:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1741
+	JMP        columns1762
 
-last1742:
+last1763:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22506,9 +22901,9 @@ last1742:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1743:
+columns1764:
 	CMPQ       CX, $0x20
-	JLE        last1744
+	JLE        last1765
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22529,9 +22924,9 @@ columns1743:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1743
+	JMP        columns1764
 
-last1744:
+last1765:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22559,9 +22954,9 @@ last1744:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1745:
+columns1766:
 	CMPQ       CX, $0x20
-	JLE        last1746
+	JLE        last1767
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22582,9 +22977,9 @@ columns1745:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1745
+	JMP        columns1766
 
-last1746:
+last1767:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22612,9 +23007,9 @@ last1746:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1747:
+columns1768:
 	CMPQ       CX, $0x20
-	JLE        last1748
+	JLE        last1769
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22635,9 +23030,9 @@ columns1747:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1747
+	JMP        columns1768
 
-last1748:
+last1769:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -22658,9 +23053,9 @@ last1748:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1726
+	JNZ        eight1747
 
-kept1691:
+kept1712:
 	SFENCE
 	VZEROUPPER
 	RET

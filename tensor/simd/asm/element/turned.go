@@ -345,6 +345,16 @@ func (t *turned) write(block string, body func(column reg.GPVirtual, n int) []ve
 	JMP(LabelRef(done))
 	Label(apart)
 	VMOVDQU16(pairedWords, words)
+	if t.listed {
+		off := label("off")
+		CMPQ(t.show.on, Imm(0))
+		JEQ(LabelRef(off))
+		CMPQ(t.rowBytes(block), Imm(64)) // shorter ones take as long this way, or longer
+		JLE(LabelRef(off))
+		t.bySize(block, func(size int) { t.writeSpread(block, size, pieces(size)) })
+		JMP(LabelRef(done))
+		Label(off)
+	}
 	t.bySize(block, func(size int) { t.writeApart(block, size, pieces(size)) })
 	Label(done)
 }

@@ -87,6 +87,49 @@ func (t *turned) writeApart(block string, size int, pieces func(column reg.GPVir
 	JG(LabelRef(again))
 }
 
+// writeSpread is writeApart on stage, where between rows all is zero: pieces are stored whole, with zeros behind a row's
+// end, and from the last to the first, so that what goes on into the next row is overwritten if that one is listed.
+func (t *turned) writeSpread(block string, size int, pieces func(column reg.GPVirtual) []vec) {
+	places, byte, column, again := t.placesOf(t.target(block)), t.rowBytes(block), GP64(), label("piece")
+	bytes := t.from(byte)
+	ADDQ(Imm(15), byte)
+	ANDQ(I8(-16), byte)
+	MOVQ(byte, column)
+	SHLQ(Imm(map[int]uint64{4: 4, 2: 5}[size]), column)
+	ADDQ(t.room, column)
+	Label(again)
+	SUBQ(U32(16/size*64), column)
+	SUBQ(Imm(16), byte)
+	v, real := t.turn(pieces(column)), t.wordsOfPiece(bytes, byte)
+	for _, x := range v {
+		VMOVDQU16_Z(x, real, x)
+	}
+	for row := range 16 {
+		p := GP64()
+		MOVQ(places.Offset(8*row), p)
+		to := Mem{Base: p, Index: byte, Scale: 1}
+		if row < 4 {
+			VMOVUPS(v[row].AsX(), to)
+		} else {
+			VEXTRACTF32X4(Imm(uint64(row/4)), v[row%4], to)
+		}
+	}
+	TESTQ(byte, byte)
+	JNZ(LabelRef(again))
+}
+
+// wordsOfPiece are the words that rows of so many bytes have in the piece that begins at a byte, of four rows.
+func (t *turned) wordsOfPiece(bytes, at reg.GPVirtual) reg.OpmaskVirtual {
+	n, ones, m := t.from(bytes), GP64(), K()
+	SUBQ(at, n)
+	SHRQ(Imm(1), n)
+	MOVQ(U32(0xff), ones)
+	BZHIQ(n, ones, ones)
+	IMUL3Q(U32(0x01010101), ones, ones)
+	KMOVD(ones.As32(), m)
+	return m
+}
+
 // rowNumbers are those of sixteen rows from so many behind the group's first on, the last one's where there are no more.
 func (t *turned) rowNumbers(behind int) vec {
 	place, last, first := t.reg(), t.reg(), GP64()
