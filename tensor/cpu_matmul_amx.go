@@ -171,7 +171,7 @@ func (c *CPU) tallTall16(dst, a, b Matrix, op MatMul) {
 		c.tallTallOuter16(dst, a, b, op)
 		return
 	}
-	if c.outerWide16(a, b) && c.tallTallOuterWide16(dst, a, b, op) {
+	if outerWide(a, b) && a.contiguous() && c.tallTallOuterWide16(dst, a, b, op) {
 		return
 	}
 	if k := folds(dst, a, b); k > 1 && !c.outer16(b, a) {

@@ -69,7 +69,7 @@ func fanPast(dst Matrix, op MatMul) bool {
 // fanPastRows: dst = a · panels for whole units of rows; it returns how many rows these are.
 func (c *CPU) fanPastRows(dst, a, panels Matrix) int {
 	rows := dst.Rows / simd.FanUnit * simd.FanUnit
-	room := c.Scratch(F32, c.threads, simd.FanRoom(dst.Cols))
+	room := c.rooms(F32, simd.FanRoom(dst.Cols))
 	fans := make([]perCore[simd.FanPast], c.threads)
 	block := max(1, (64<<10)/(4*simd.FanUnit*(a.stride+dst.stride))) * simd.FanUnit
 	c.inTurns(rows, block, 1, func(lo, hi, thread int) {

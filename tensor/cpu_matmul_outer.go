@@ -8,7 +8,7 @@ import (
 
 // Gradients of weights with few columns: of aᵀ·b one side is narrow. Both are read as they lie (see simd.Outer), a slice of
 // rows at a time. Each eight columns of a go over a panel of b, which stays in the nearest cache; meanwhile the next panel
-// is asked for, right into that cache, some lines with each.
+// is asked for, some lines with each. Up to eight columns by many have no panels (cpu_matmul_outer_wide.go).
 
 // outer reports whether aᵀ·b goes this way: with more columns, tiles of what is packed are as fast or faster.
 func (c *CPU) outer(a, b Matrix) bool {
@@ -37,8 +37,12 @@ func newOuter(a, b Matrix) tallTall {
 
 // tallTallOuter: dst = after(aᵀ · b).
 func (c *CPU) tallTallOuter(dst, a, b Matrix, op MatMul) {
+	if outerWide(a, b) {
+		c.tallTallOuterWide(dst, a, b, op)
+		return
+	}
 	g := newOuter(a, b)
-	sums := c.Scratch(F32, g.groups, g.m*g.n)
+	sums := c.apart(F32, g.groups, g.m*g.n)
 	steps := make([]perCore[simd.OuterSquare], c.threads)
 	c.run(g.groups, func(group, thread int) {
 		t := &steps[thread].of

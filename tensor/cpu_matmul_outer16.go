@@ -21,8 +21,8 @@ func newOuter16(a, b Matrix) tallTall {
 func (c *CPU) tallTallOuter16(dst, a, b Matrix, op MatMul) {
 	g := newOuter16(a, b)
 	sums := c.Scratch(F32, g.groups, g.m*g.n)
-	room := c.Scratch(F32, c.threads, simd.OuterRoom)
-	tails := c.Scratch(BF16, c.threads, simd.OuterUnit*(g.m+g.n))
+	room := c.rooms(F32, simd.OuterRoom)
+	tails := c.rooms(BF16, simd.OuterUnit*(g.m+g.n))
 	steps := make([]perCore[simd.Outer16], c.threads)
 	c.run(g.groups, func(group, thread int) {
 		t := &steps[thread].of

@@ -2,31 +2,38 @@ package tensor
 
 import "starling/tensor/simd"
 
-// Gradients of weights of a last layer of few classes in bfloat16, on the matrix unit, which takes rows of the wide side as
-// they lie (see simd.OuterWide16). Pairing them first (cpu_matmul_amx.go) takes longer than they take to come from memory.
+// Gradients of weights of a last layer of few classes: few columns by many. Rows of the wide side are read as they lie,
+// from the first number to the last, and its sums stay in the nearest cache (see simd.OuterWide). Of bfloat16 they are
+// tiles of the matrix unit (see simd.OuterWide16): pairing rows for it first (cpu_matmul_amx.go) takes longer than they
+// take to come from memory.
 
-// outerWide16 reports whether aᵀ·b goes this way.
-func (c *CPU) outerWide16(a, b Matrix) bool {
-	return a.Cols <= simd.OuterLeft && b.Cols > simd.OuterWidth && a.contiguous()
+// outerWide reports whether aᵀ·b, of one type, goes this way.
+func outerWide(a, b Matrix) bool { return a.Cols <= simd.OuterLeft && b.Cols > simd.OuterWidth }
+
+// tallTallOuterWide: dst = after(aᵀ · b) of float32.
+func (c *CPU) tallTallOuterWide(dst, a, b Matrix, op MatMul) {
+	sums := c.outerWideSums(a, newOuter(a, b), simd.OuterWideSums(b.Cols), func(sum Matrix, lo, hi, _ int) {
+		t := simd.OuterWide{A: a.Slice(lo, hi).base(), B: b.Slice(lo, hi).base(), C: sum.base(), ARow: 4 * a.stride,
+			BRow: 4 * b.stride, Rows: hi - lo, Cols: b.Cols, Left: a.Cols}
+		t.Run(c.level)
+	})
+	plain := c.placeOuterWide(a.Cols, b.Cols, sums, simd.OuterWidePlace)
+	c.addGroups(dst, plain.Reshape(1, a.Cols*b.Cols), b.Cols, op)
+	c.Free(plain)
 }
 
-// tallTallOuterWide16: dst = after(aᵀ · b). It does nothing, and returns false, where a sum is not finite, which may be
-// its neighbour's fault.
+// tallTallOuterWide16: dst = after(aᵀ · b) of bfloat16, of which a has no gaps. It does nothing, and returns false, where
+// a sum is not finite, which may be its neighbour's fault.
 func (c *CPU) tallTallOuterWide16(dst, a, b Matrix, op MatMul) bool {
-	g := newOuter16(a, b)
-	sums := c.Scratch(F32, g.groups, simd.OuterWideSums(g.n))
-	room := c.Scratch(F32, c.threads, simd.OuterWideRoom)
-	tails := c.Scratch(BF16, c.threads, simd.OuterUnit*(g.m+g.n))
+	m, n := a.Cols, b.Cols
+	room := c.rooms(F32, simd.OuterWide16Room)
+	tails := c.rooms(BF16, simd.OuterUnit*(m+n))
 	steps := make([]perCore[simd.OuterWide16], c.threads)
-	c.run(g.groups, func(group, thread int) {
+	sums := c.outerWideSums(a, newOuter16(a, b), simd.OuterWide16Sums(n), func(sum Matrix, lo, hi, thread int) {
 		t := &steps[thread].of
-		lo := group * g.rows
-		hi := min(a.Rows, lo+g.rows)
-		sum := sums.row(group)
-		clear(sum)
-		*t = simd.OuterWide16{C: sums.Slice(group, group+1).base(), Left: g.m, Cols: g.n, Room: room.row(thread)}
 		run := func(a, b Matrix) {
-			t.A, t.B, t.BRow, t.Units = a.base(), b.base(), 2*b.stride, a.Rows/simd.OuterUnit
+			*t = simd.OuterWide16{A: a.base(), B: b.base(), C: sum.base(), BRow: 2 * b.stride, Units: a.Rows / simd.OuterUnit,
+				Left: m, Cols: n, Room: room.row(thread)}
 			t.Run(c.level)
 		}
 		whole := lo + (hi-lo)/simd.OuterUnit*simd.OuterUnit
@@ -35,35 +42,56 @@ func (c *CPU) tallTallOuterWide16(dst, a, b Matrix, op MatMul) bool {
 		}
 		if whole < hi {
 			tail := tails.row16(thread)
-			run(wholeUnit(tail, a.Slice(whole, hi)), wholeUnit(tail[simd.OuterUnit*g.m:], b.Slice(whole, hi)))
+			run(wholeUnit(tail, a.Slice(whole, hi)), wholeUnit(tail[simd.OuterUnit*m:], b.Slice(whole, hi)))
 		}
 	})
 	c.Free(tails)
 	c.Free(room)
-	plain := c.Scratch(F32, g.m, g.n)
-	finite := c.placeOuterWide(plain, sums)
-	c.Free(sums)
-	if finite {
-		c.addGroups(dst, plain.Reshape(1, g.m*g.n), g.n, op)
+	plain := c.placeOuterWide(m, n, sums, func(i, j int) int { return simd.OuterWide16Place(i, j, n) })
+	fine := finite(plain.f32)
+	if fine {
+		c.addGroups(dst, plain.Reshape(1, m*n), n, op)
 	}
 	c.Free(plain)
-	return finite
+	return fine
 }
 
-// placeOuterWide adds the groups' sums in order, puts them in their places, and reports whether all are finite.
-func (c *CPU) placeOuterWide(dst, sums Matrix) bool {
+// outerWideSums has add make so many sums of each group of rows of a.
+func (c *CPU) outerWideSums(a Matrix, g tallTall, size int, add func(sum Matrix, lo, hi, thread int)) Matrix {
+	sums := c.apart(F32, g.groups, size)
+	c.run(g.groups, func(group, thread int) {
+		sum := sums.Slice(group, group+1)
+		zeroRows(sum)
+		if lo, hi := group*g.rows, min(a.Rows, (group+1)*g.rows); lo < hi {
+			add(sum, lo, hi, thread)
+		}
+	})
+	return sums
+}
+
+// placeOuterWide adds the groups' sums in order, puts each of the m x n where it belongs, and frees them.
+func (c *CPU) placeOuterWide(m, n int, sums Matrix, place func(i, j int) int) Matrix {
 	all := sums.row(0)
 	for group := 1; group < sums.Rows; group++ {
 		simd.AddRows(c.level, all, sums.row(group), 1, sums.Cols, sums.Cols)
 	}
-	finite := true
-	for i := range dst.Rows {
-		row := dst.row(i)
+	plain := c.Scratch(F32, m, n)
+	for i := range m {
+		row := plain.row(i)
 		for j := range row {
-			x := all[simd.OuterWidePlace(i, j, dst.Cols)]
-			row[j] = x
-			finite = finite && x-x == 0
+			row[j] = all[place(i, j)]
 		}
 	}
-	return finite
+	c.Free(sums)
+	return plain
+}
+
+// finite reports whether no number is infinite, and none not a number.
+func finite(x []float32) bool {
+	for _, v := range x {
+		if v-v != 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -59,7 +59,7 @@ func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
 			a, b = b, a
 		}
 		g := newOuter(a, b)
-		return g.groups, g.m * g.n
+		return g.groups, g.m*g.n + roomsApart/4
 	case c.level >= simd.AMX:
 		m, n := up32(dst.Rows), up32(dst.Cols)
 		return newSplitGroups(a.Rows, m, n, 256).groups, m * n

@@ -2,6 +2,18 @@ package tensor
 
 import "starling/tensor/simd"
 
+// Rooms of different cores lie so many bytes apart: processors fetch lines beyond those they use, up to the end of a page,
+// and side by side cores took them from each other, up to a quarter of the time.
+const roomsApart = 4 << 10
+
+// rooms is n numbers for each core, a row each.
+func (c *CPU) rooms(t DType, n int) Matrix { return c.apart(t, c.threads, n) }
+
+// apart is scratch rows that different cores write.
+func (c *CPU) apart(t DType, rows, n int) Matrix {
+	return c.Scratch(t, rows, n+roomsApart/t.Size()).Columns(0, n)
+}
+
 // What kernels take for each core, for those who plan a run's memory before it starts: little
 // on two cores, and more than some matrices on sixty.
 
@@ -16,7 +28,7 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	narrow := c.level >= simd.AMX && a.dtype == BF16
 	switch {
 	case op.TransA && narrow && b.dtype == BF16 && (c.outer16(a, b) || c.outer16(b, a)):
-		return 4*simd.OuterRoom + 2*simd.OuterUnit*(m+n)
+		return 4*simd.OuterRoom + 2*simd.OuterUnit*(m+n) + 2*roomsApart
 	case op.TransA && narrow && b.dtype == BF16:
 		g := newTallTall16(a.Rows, m, n)
 		left, right, tail := g.room16()
@@ -36,9 +48,9 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 		g := newProduct16(dst, a, op)
 		return 4*g.sums() + 2*g.rows()
 	case c.fan(dst, a, b, op):
-		return 4 * max(fanBlock(dst.Cols)*dst.Cols, simd.FanRoom(dst.Cols))
+		return 4*max(fanBlock(dst.Cols)*dst.Cols, simd.FanRoom(dst.Cols)) + roomsApart
 	case c.dots(a, b, dst.Cols):
-		return 4 * dotsRows(a.Cols) * dst.Cols
+		return 4*dotsRows(a.Cols)*dst.Cols + roomsApart
 	case c.shallow(a, b, dst.Cols): // 4 bytes a number
 		return splitRows * 4 * (up32(dst.Cols) + up32(a.Cols))
 	case c.splits(a, b, a.Cols, dst.Cols):

@@ -10,7 +10,7 @@ type Dots struct {
 	Depth      int            // numbers of a row of A
 	Rows, Cols int            // of C
 	Add        int
-	Ahead      int // bytes from a number to that which is asked for when it is read
+	Ahead      int // bytes from a number to that which is asked for when it is read, into the second-level cache
 }
 
 // DotsWidth is the most columns of Dots.

@@ -65,6 +65,8 @@ func runOuterSquare(t *OuterSquare) {
 	run((*byte)(unsafe.Pointer(t)))
 }
 
+func runOuterWide(t *OuterWide) { outerWide512((*byte)(unsafe.Pointer(t))) }
+
 func transpose(dst, src *float32, dstStride, srcStride, blocks int) {
 	transpose512(dst, src, 4*dstStride, 4*srcStride, blocks)
 }

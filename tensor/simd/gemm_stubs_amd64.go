@@ -197,6 +197,9 @@ func outer512by48(t *byte)
 func outer512by40(t *byte)
 
 //go:noescape
+func outerWide512(t *byte)
+
+//go:noescape
 func copyRows512(dst *float32, src *float32, rows int, cols int, stride int)
 
 //go:noescape

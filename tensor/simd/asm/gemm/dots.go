@@ -68,7 +68,8 @@ func rowDots512() {
 	step := func(load func(m Mem, to VecPhysical)) {
 		for r := range 3 {
 			load(Mem{Base: a[r]}, x[r])
-			PREFETCHT0(Mem{Base: a[r], Index: ahead, Scale: 1})
+			PREFETCHT1(Mem{Base: a[r], Index: ahead, Scale: 1})
+			PREFETCHT0(Mem{Base: a[r], Disp: nearAhead})
 		}
 		for j := range 8 {
 			VMOVUPS(Mem{Base: b, Disp: 64 * j}, avx512.vec[27+j%2])

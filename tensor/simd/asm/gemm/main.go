@@ -31,6 +31,7 @@ func main() {
 	}
 	outerSquare512(false)
 	outerSquare512(true)
+	outerWide512()
 	masks()
 	copyRows512()
 	packRows512(1, false)

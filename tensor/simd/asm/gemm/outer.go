@@ -67,7 +67,8 @@ func outer512(vectors int) {
 		if v > 0 {
 			m.Index, m.Scale = step, uint8(v)
 		}
-		PREFETCHT0(m)
+		PREFETCHT1(m) // and from there, a few rows before it is needed, into the nearest cache
+		PREFETCHT0(Mem{Base: b, Index: brow, Scale: 8, Disp: 64 * v})
 	}
 	PREFETCHT0(Mem{Base: a, Disp: outerAhead})
 	for j := range 8 {
