@@ -16,7 +16,7 @@ import (
 //	tallᵀ · tall     the sum runs over the tall side: see cpu_matmul_tall.go
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
-// float32 on both sides in two parts or in three (cpu_matmul_halves.go, cpu_matmul_split.go; with one side of 33 to 48
+// float32 on both sides in two parts or in three (cpu_matmul_parts.go; with one side of 33 to 48
 // columns cpu_matmul_narrow.go and cpu_matmul_outer_halves.go).
 // Rows of float32 to up to eight columns are dot products (cpu_matmul_dots.go), and those of up to sixteen numbers keep
 // weights in registers (cpu_matmul_fan.go).
@@ -80,11 +80,7 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		return
 	}
 	if c.splits(a, b, a.Cols, dst.Cols) || c.shallow(a, b, dst.Cols) {
-		if c.halves() {
-			c.tallSmallHalves(dst, a, b, op)
-		} else {
-			c.tallSmallSplit(dst, a, b, op)
-		}
+		c.tallSmallParts(dst, a, b, op)
 		return
 	}
 	if c.listTime(a, dst.Cols, false) < listLimit {

@@ -7,7 +7,7 @@ import (
 )
 
 // Products with 33 to 48 columns, those of a last layer with so many classes, on the
-// matrix unit in three parts like those of cpu_matmul_split.go. There each row is split first and then multiplied
+// matrix unit in three parts like those of cpu_matmul_parts.go. There each row is split first and then multiplied
 // with every panel; here one pass over it does both, as fast as it comes from memory.
 
 func (c *CPU) narrow(a, b Matrix, cols int) bool {
@@ -21,7 +21,7 @@ const narrowAhead = 32
 // tallSmallNarrow: dst = after(a · op(b)), by blocks of rows.
 func (c *CPU) tallSmallNarrow(dst, a, b Matrix, op MatMul) {
 	n, k := dst.Cols, a.Cols
-	panels := c.splitSmall(b, op.TransB, k, n)
+	panels, backs := c.partSmall(&thirds, b, op.TransB, k, n)
 	split := c.Scratch(BF16, c.threads, simd.Room48)
 	room := c.Scratch(F32, c.threads, splitRows*n+16*k) // sums, and the last rows
 	tiles := make([]perCore[simd.Tiles48], c.threads)
@@ -56,6 +56,7 @@ func (c *CPU) tallSmallNarrow(dst, a, b Matrix, op MatMul) {
 	})
 	c.Free(room)
 	c.Free(split)
+	c.Free(backs)
 	c.Free(panels)
 }
 

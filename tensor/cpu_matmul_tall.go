@@ -91,11 +91,8 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 		!split && tileSteps(c.level, dst.Cols, dst.Rows) < tileSteps(c.level, dst.Rows, dst.Cols):
 		c.tallTallSwapped(dst, a, b, op)
 		return
-	case split && c.halves():
-		c.tallTallHalves(dst, a, b, op)
-		return
 	case split:
-		c.tallTallSplit(dst, a, b, op)
+		c.tallTallParts(dst, a, b, op)
 		return
 	}
 	g := newTallTall(c.level, a.Rows, dst.Rows, dst.Cols)
