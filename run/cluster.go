@@ -132,7 +132,7 @@ func ReadToken(path string) ([]byte, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, mistake("--token-file", err.Error(), "a file with the secret that workers share", "make one: head -c 32 /dev/urandom | base64 > token")
+		return nil, mistake("--token-file", unread(err), "a file with the secret that workers share", "make one: head -c 32 /dev/urandom | base64 > token")
 	}
 	defer f.Close()
 	return readToken(f)

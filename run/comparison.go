@@ -229,7 +229,7 @@ func compareSaved(files []string) (*Comparison, error) {
 func ReadReport(path string) (*Report, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, mistake("--from", err.Error(), "a file that starling train --json wrote", "")
+		return nil, mistake("--from", unread(err), "a file that starling train --json wrote", "")
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxReportBytes))

@@ -33,7 +33,7 @@ func (s *Spec) readHosts() ([]cluster.Host, error) {
 func openHosts(path string) ([]cluster.Host, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, mistake("--hosts", err.Error(), "a file with a host a line", "for example alpha slots=4")
+		return nil, mistake("--hosts", unread(err), "a file with a host a line", "for example alpha slots=4")
 	}
 	defer f.Close()
 	hosts, err := cluster.ReadHosts(f)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"strings"
@@ -190,6 +191,18 @@ func (s *Spec) Flags(fs *pflag.FlagSet) {
 	}
 }
 
+// unread says which file could not be opened, and why, without the system's name of the call.
+func unread(err error) string {
+	var at *fs.PathError
+	switch {
+	case !errors.As(err, &at):
+		return err.Error()
+	case errors.Is(err, fs.ErrNotExist):
+		return "no such file as " + at.Path
+	}
+	return at.Path + ": " + at.Err.Error()
+}
+
 const maxSpecBytes = 1 << 20
 
 // LoadFile sets s to the defaults with what the file at path says, and then again
@@ -197,11 +210,7 @@ const maxSpecBytes = 1 << 20
 func (s *Spec) LoadFile(path string, fs *pflag.FlagSet) error {
 	f, err := os.Open(path)
 	if err != nil {
-		found := err.Error()
-		if errors.Is(err, os.ErrNotExist) {
-			found = "no such file"
-		}
-		return &graph.InputError{File: path, Field: "--config", Found: found, Want: "a starling.yaml", Fix: "starling train DIR --dry-run prints one"}
+		return &graph.InputError{Field: "--config", Found: unread(err), Want: "a starling.yaml", Fix: "starling train DIR --dry-run prints one"}
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxSpecBytes+1))

@@ -193,7 +193,7 @@ func flagError(c *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
 		f := wrong.GetFlag()
-		want := map[string]string{"int": "a whole number", "uint64": "a whole number", "float64": "a number", "bool": "true or false", "ints": "whole numbers, separated by commas"}[f.Value.Type()]
+		want := map[string]string{"int": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number", "bool": "true or false", "ints": "whole numbers, separated by commas"}[f.Value.Type()]
 		return run.UserError("--"+f.Name, fmt.Sprintf("%q", wrong.GetValue()), want, "")
 	}
 	var lacking *pflag.ValueRequiredError
