@@ -351,9 +351,9 @@ func (f *mlFM) fill(whole bool) {
 	default:
 		for _, v := range f.near {
 			f.locked[v] = false
-		}
-		for _, v := range f.near[:len(f.near):len(f.near)] {
-			f.enter(v, false)
+			if key, boundary := f.gain(v); boundary {
+				f.queue.set(v, key)
+			}
 		}
 	}
 	f.begun = true
