@@ -125,8 +125,14 @@ func (f *mlFM) sums(v uint32) (in, out uint32) {
 	return row[own], out
 }
 
-// sumsAnew has no branches that depend on parts: nobody could guess them.
+// sumsAnew has no branches that depend on parts: nobody could guess them. Most vertices
+// have neighbours in one other part at most, and need no sums by part.
 func (f *mlFM) sumsAnew(v uint32) (in, out uint32) {
+	if f.g.w == nil {
+		if in, out, ok := f.sumsOfTwo(v); ok {
+			return in, out
+		}
+	}
 	f.connect(v)
 	part, conn, own := f.part, f.conn, f.part[v]
 	in, conn[own] = conn[own], 0
@@ -135,6 +141,26 @@ func (f *mlFM) sumsAnew(v uint32) (in, out uint32) {
 		out, conn[p] = max(out, conn[p]), 0
 	}
 	return in, out
+}
+
+// sumsOfTwo is sums where edges weigh one and lead into one other part at most.
+func (f *mlFM) sumsOfTwo(v uint32) (in, out uint32, ok bool) {
+	part, own := f.part, f.part[v]
+	adj := f.g.adj[f.g.off[v]:f.g.off[v+1]]
+	other, loops := own, uint32(0)
+	for _, u := range adj {
+		p := part[u]
+		in += mlOne(p == own)
+		loops += mlOne(u == v)
+		if p != own {
+			other = p
+		}
+	}
+	if other == own {
+		return in - loops, 0, true
+	}
+	out = f.into(v, other)
+	return in - loops, out, int(in+out) == len(adj)
 }
 
 // into is the weight of v's edges into another part, again without branches.
