@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"starling/rng"
 )
@@ -87,15 +88,18 @@ func (b *mlInitial) whole() mlPiece {
 // halve cuts every piece in two, and returns those that are not parts yet.
 func (b *mlInitial) halve(pieces []mlPiece) (next []mlPiece) {
 	tries := b.r.style.tries
-	sides := make([]mlSides, len(pieces)*tries)
-	b.r.each(len(sides), 1, func(w *mlScratch, i, _, _ int) {
-		p := &pieces[i/tries]
-		sides[i] = w.alone(b.r).bisect(p.g, b.sides(p), p.key.Fold(uint64(i%tries)))
-	})
+	sides, done := make([]mlSides, len(pieces)*tries), make([]atomic.Int32, len(pieces))
 	halves := make([]mlPiece, 2*len(pieces))
-	b.r.each(len(pieces), 1, func(_ *mlScratch, i, _, _ int) {
-		p, side := pieces[i], mlBest(sides[i*tries:(i+1)*tries]).side
-		halves[2*i], halves[2*i+1] = b.half(p, side, 0), b.half(p, side, 1)
+	b.r.each(len(sides), 1, func(w *mlScratch, i, _, _ int) {
+		at := i / tries
+		p := &pieces[at]
+		sides[i] = w.alone(b.r).bisect(p.g, b.sides(p), p.key.Fold(uint64(i%tries)))
+		if int(done[at].Add(1)) < tries {
+			return
+		}
+		// Who is last parts the piece: to wake others for it would take longer.
+		best := mlBest(sides[at*tries : (at+1)*tries])
+		halves[2*at], halves[2*at+1] = b.half(*p, best.side, 0), b.half(*p, best.side, 1)
 		p.g.free(b.r)
 		mlFree(b.r.mem, p.ids)
 	})
