@@ -296,6 +296,9 @@ func (f *mlFM) relieve(whole bool) (gained int64) {
 		}
 		gained += gain
 		f.move(v, to, true)
+		if f.excess() == 0 {
+			break
+		}
 	}
 	return gained
 }
