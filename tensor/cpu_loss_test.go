@@ -158,20 +158,26 @@ func TestBCE(t *testing.T) {
 					want[k] = scale * (1/(1+math.Exp(-v)) - hy[k])
 				}
 			}
-			loss := c.BCE(Matrix{}, x, y, rows, scale)
-			dx := e.blank(c, e.out)
-			if e.in == e.out && n%8 < 4 {
-				dx = x
-			}
-			again := c.BCE(dx, x, y, rows, scale)
-			if math.Abs(loss-wantLoss) > 1e-6*(1+wantLoss) || again != loss {
-				t.Fatalf("%v: loss %.12g, %.12g, want %.12g", e, loss, again, wantLoss)
-			}
-			alike(t, e.String()+" gradient", e.out, numbersOf(c, dx), want)
-			all = append(append(all, loss), numbersOf(c, dx)...)
+			all = append(all, e.loss(t, c, x, n%8 < 4, wantLoss, want, func(dx Matrix) float64 { return c.BCE(dx, x, y, rows, scale) })...)
 		}
 		return all
 	})
+}
+
+// loss is a loss and its gradient, which may be in the place of x, compared with what they should be.
+func (e elementCase) loss(t *testing.T, c *CPU, x Matrix, inPlace bool, wantLoss float64, want []float64, compute func(dx Matrix) float64) []float64 {
+	t.Helper()
+	loss := compute(Matrix{})
+	dx := e.blank(c, e.out)
+	if e.in == e.out && inPlace {
+		dx = x
+	}
+	again := compute(dx)
+	if math.Abs(loss-wantLoss) > 1e-6*(1+wantLoss) || again != loss {
+		t.Fatalf("%v: loss %.12g, %.12g, want %.12g", e, loss, again, wantLoss)
+	}
+	alike(t, e.String()+" gradient", e.out, numbersOf(c, dx), want)
+	return append([]float64{loss}, numbersOf(c, dx)...)
 }
 
 func TestLossPanicsOnBadRows(t *testing.T) {

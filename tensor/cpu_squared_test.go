@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -23,17 +22,7 @@ func TestSquaredError(t *testing.T) {
 					want[k] = 2 * scale * (hx[k] - hy[k])
 				}
 			}
-			loss := c.SquaredError(Matrix{}, x, y, rows, scale)
-			dx := e.blank(c, e.out)
-			if e.in == e.out && n%8 < 4 {
-				dx = x
-			}
-			again := c.SquaredError(dx, x, y, rows, scale)
-			if math.Abs(loss-wantLoss) > 1e-6*(1+wantLoss) || again != loss {
-				t.Fatalf("%v: loss %.12g, %.12g, want %.12g", e, loss, again, wantLoss)
-			}
-			alike(t, e.String()+" gradient", e.out, numbersOf(c, dx), want)
-			all = append(append(all, loss), numbersOf(c, dx)...)
+			all = append(all, e.loss(t, c, x, n%8 < 4, wantLoss, want, func(dx Matrix) float64 { return c.SquaredError(dx, x, y, rows, scale) })...)
 		}
 		return all
 	})

@@ -4,40 +4,6 @@
 
 #include "textflag.h"
 
-DATA interleaved<>+0(SB)/4, $0x00000000
-DATA interleaved<>+4(SB)/4, $0x00000010
-DATA interleaved<>+8(SB)/4, $0x00000001
-DATA interleaved<>+12(SB)/4, $0x00000011
-DATA interleaved<>+16(SB)/4, $0x00000002
-DATA interleaved<>+20(SB)/4, $0x00000012
-DATA interleaved<>+24(SB)/4, $0x00000003
-DATA interleaved<>+28(SB)/4, $0x00000013
-DATA interleaved<>+32(SB)/4, $0x00000004
-DATA interleaved<>+36(SB)/4, $0x00000014
-DATA interleaved<>+40(SB)/4, $0x00000005
-DATA interleaved<>+44(SB)/4, $0x00000015
-DATA interleaved<>+48(SB)/4, $0x00000006
-DATA interleaved<>+52(SB)/4, $0x00000016
-DATA interleaved<>+56(SB)/4, $0x00000007
-DATA interleaved<>+60(SB)/4, $0x00000017
-DATA interleaved<>+64(SB)/4, $0x00000008
-DATA interleaved<>+68(SB)/4, $0x00000018
-DATA interleaved<>+72(SB)/4, $0x00000009
-DATA interleaved<>+76(SB)/4, $0x00000019
-DATA interleaved<>+80(SB)/4, $0x0000000a
-DATA interleaved<>+84(SB)/4, $0x0000001a
-DATA interleaved<>+88(SB)/4, $0x0000000b
-DATA interleaved<>+92(SB)/4, $0x0000001b
-DATA interleaved<>+96(SB)/4, $0x0000000c
-DATA interleaved<>+100(SB)/4, $0x0000001c
-DATA interleaved<>+104(SB)/4, $0x0000000d
-DATA interleaved<>+108(SB)/4, $0x0000001d
-DATA interleaved<>+112(SB)/4, $0x0000000e
-DATA interleaved<>+116(SB)/4, $0x0000001e
-DATA interleaved<>+120(SB)/4, $0x0000000f
-DATA interleaved<>+124(SB)/4, $0x0000001f
-GLOBL interleaved<>(SB), RODATA|NOPTR, $128
-
 // func aggregate512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
 TEXT ·aggregate512(SB), NOSPLIT, $8-8
@@ -6308,6 +6274,40 @@ DATA joined<>+52(SB)/4, $0x001d000d
 DATA joined<>+56(SB)/4, $0x001e000e
 DATA joined<>+60(SB)/4, $0x001f000f
 GLOBL joined<>(SB), RODATA|NOPTR, $64
+
+DATA interleaved<>+0(SB)/4, $0x00000000
+DATA interleaved<>+4(SB)/4, $0x00000010
+DATA interleaved<>+8(SB)/4, $0x00000001
+DATA interleaved<>+12(SB)/4, $0x00000011
+DATA interleaved<>+16(SB)/4, $0x00000002
+DATA interleaved<>+20(SB)/4, $0x00000012
+DATA interleaved<>+24(SB)/4, $0x00000003
+DATA interleaved<>+28(SB)/4, $0x00000013
+DATA interleaved<>+32(SB)/4, $0x00000004
+DATA interleaved<>+36(SB)/4, $0x00000014
+DATA interleaved<>+40(SB)/4, $0x00000005
+DATA interleaved<>+44(SB)/4, $0x00000015
+DATA interleaved<>+48(SB)/4, $0x00000006
+DATA interleaved<>+52(SB)/4, $0x00000016
+DATA interleaved<>+56(SB)/4, $0x00000007
+DATA interleaved<>+60(SB)/4, $0x00000017
+DATA interleaved<>+64(SB)/4, $0x00000008
+DATA interleaved<>+68(SB)/4, $0x00000018
+DATA interleaved<>+72(SB)/4, $0x00000009
+DATA interleaved<>+76(SB)/4, $0x00000019
+DATA interleaved<>+80(SB)/4, $0x0000000a
+DATA interleaved<>+84(SB)/4, $0x0000001a
+DATA interleaved<>+88(SB)/4, $0x0000000b
+DATA interleaved<>+92(SB)/4, $0x0000001b
+DATA interleaved<>+96(SB)/4, $0x0000000c
+DATA interleaved<>+100(SB)/4, $0x0000001c
+DATA interleaved<>+104(SB)/4, $0x0000000d
+DATA interleaved<>+108(SB)/4, $0x0000001d
+DATA interleaved<>+112(SB)/4, $0x0000000e
+DATA interleaved<>+116(SB)/4, $0x0000001e
+DATA interleaved<>+120(SB)/4, $0x0000000f
+DATA interleaved<>+124(SB)/4, $0x0000001f
+GLOBL interleaved<>(SB), RODATA|NOPTR, $128
 
 // func aggregate256(a *byte)
 // Requires: AVX, CMOV, FMA3, MMX+

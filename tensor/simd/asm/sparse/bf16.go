@@ -142,7 +142,7 @@ func finish16(name string) {
 	TESTQ(U32(modeBF16), field(fieldMode))
 	JNZ(LabelRef(name + "b16"))
 
-	interleave(even, odd)
+	lanes.Interleave(even, odd, x, y)
 	KSHIFTRD(U8(16), K2, K4)
 	TESTQ(U32(modeAdd), field(fieldMode))
 	JZ(LabelRef(name + "store"))
@@ -185,24 +185,6 @@ func finish16(name string) {
 	DECQ(end)
 	JNZ(LabelRef(name + "next"))
 	putLines(name)
-}
-
-// interleave turns even and odd columns into the first and second sixteen columns.
-func interleave(even, odd VecPhysical) {
-	VMOVUPS(NewDataAddr(Symbol{Name: "interleaved", Static: true}, 0), x)
-	VMOVUPS(NewDataAddr(Symbol{Name: "interleaved", Static: true}, 64), y)
-	VPERMI2PS(odd, even, x)
-	VPERMI2PS(odd, even, y)
-	VMOVAPS(x, even)
-	VMOVAPS(y, odd)
-}
-
-// interleaving is the lanes that interleave takes; from 16 on they are the odd columns'.
-func interleaving() {
-	GLOBL("interleaved", RODATA|NOPTR)
-	for i := range 32 {
-		DATA(4*i, U32(i/2+i%2*16))
-	}
 }
 
 // wide16 is for rows of more blocks than fit into registers.

@@ -19,7 +19,6 @@ import (
 
 func main() {
 	ConstraintExpr("amd64")
-	interleaving()
 	aggregate("aggregate512", 16, narrow, wide)
 	aggregate("aggregate512b16", 8, narrow16, wide16)
 	aggregate256("aggregate256", false)
