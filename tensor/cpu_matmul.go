@@ -19,7 +19,8 @@ import (
 // float32 on both sides in two parts or in three (cpu_matmul_parts.go; with one side of 33 to 48
 // columns cpu_matmul_narrow.go and cpu_matmul_outer_halves.go).
 // Rows of float32 to up to eight columns are dot products (cpu_matmul_dots.go), and those of up to sixteen numbers keep
-// weights in registers (cpu_matmul_fan.go).
+// weights in registers (cpu_matmul_fan.go). Large ones of 17 to 48 numbers to 33 to 48 columns go past the caches
+// (cpu_matmul_square.go).
 // Where enough of a float32 side is zero, zeros are skipped (cpu_matmul_lists.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
@@ -66,6 +67,13 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 	if c.level >= simd.AMX && a.dtype == BF16 && a.Cols > 0 {
 		c.tallSmall16(dst, a, b, op)
 		return
+	}
+	if c.square(dst, a, b, op) {
+		done := c.tallSmallSquare(dst, a, b, op)
+		if done == dst.Rows {
+			return
+		}
+		dst, a = dst.Slice(done, dst.Rows), a.Slice(done, a.Rows)
 	}
 	if c.fan(dst, a, b, op) {
 		c.tallSmallFan(dst, a, b, op)

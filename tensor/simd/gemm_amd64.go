@@ -67,6 +67,14 @@ func runOuterSquare(t *OuterSquare) {
 
 func runOuterWide(t *OuterWide) { outerWide512((*byte)(unsafe.Pointer(t))) }
 
+func runSquare(t *Square) {
+	run := square512by48
+	if squarePairs(t.Depth, t.Cols) {
+		run = square512by40
+	}
+	run((*byte)(unsafe.Pointer(t)))
+}
+
 func transpose(dst, src *float32, dstStride, srcStride, blocks int) {
 	transpose512(dst, src, 4*dstStride, 4*srcStride, blocks)
 }

@@ -200,6 +200,12 @@ func outer512by40(t *byte)
 func outerWide512(t *byte)
 
 //go:noescape
+func square512by48(t *byte)
+
+//go:noescape
+func square512by40(t *byte)
+
+//go:noescape
 func copyRows512(dst *float32, src *float32, rows int, cols int, stride int)
 
 //go:noescape

@@ -32,6 +32,8 @@ func main() {
 	outerSquare512(false)
 	outerSquare512(true)
 	outerWide512()
+	square512(false)
+	square512(true)
 	masks()
 	copyRows512()
 	packRows512(1, false)
