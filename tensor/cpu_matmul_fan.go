@@ -68,15 +68,23 @@ func fanPast(dst Matrix, op MatMul) bool {
 
 // fanPastRows: dst = a · panels for whole units of rows; it returns how many rows these are.
 func (c *CPU) fanPastRows(dst, a, panels Matrix) int {
-	rows := dst.Rows / simd.FanUnit * simd.FanUnit
-	room := c.rooms(F32, simd.FanRoom(dst.Cols))
 	fans := make([]perCore[simd.FanPast], c.threads)
-	block := max(1, (64<<10)/(4*simd.FanUnit*(a.stride+dst.stride))) * simd.FanUnit
-	c.inTurns(rows, block, 1, func(lo, hi, thread int) {
+	return c.inUnits(dst, a, simd.FanUnit, simd.FanRoom(dst.Cols), func(dst, a Matrix, room []float32, thread int) {
 		t := &fans[thread].of
-		*t = simd.FanPast{A: a.Slice(lo, hi).base(), B: panels.base(), C: dst.Slice(lo, hi).base(), ARow: 4 * a.stride,
-			Depth: a.Cols, Units: (hi - lo) / simd.FanUnit, Cols: dst.Cols, Room: room.row(thread)}
+		*t = simd.FanPast{A: a.base(), B: panels.base(), C: dst.base(), ARow: 4 * a.stride,
+			Depth: a.Cols, Units: dst.Rows / simd.FanUnit, Cols: dst.Cols, Room: room}
 		t.Run(c.level)
+	})
+}
+
+// inUnits runs body on blocks of whole units of rows, whose results leave past the caches, each core with a room of its
+// own; it returns how many rows these are.
+func (c *CPU) inUnits(dst, a Matrix, unit, size int, body func(dst, a Matrix, room []float32, thread int)) int {
+	rows := dst.Rows / unit * unit
+	room := c.rooms(F32, size)
+	block := max(1, (64<<10)/(4*unit*(a.stride+dst.stride))) * unit
+	c.inTurns(rows, block, 1, func(lo, hi, thread int) {
+		body(dst.Slice(lo, hi), a.Slice(lo, hi), room.row(thread), thread)
 		simd.Settle()
 	})
 	c.Free(room)

@@ -20,23 +20,19 @@ func (c *CPU) square(dst, a, b Matrix, op MatMul) bool {
 
 // tallSmallSquare: dst = a · op(b) for whole units of rows; it returns how many rows these are.
 func (c *CPU) tallSmallSquare(dst, a, b Matrix, op MatMul) int {
-	rows := dst.Rows / simd.SquareUnit * simd.SquareUnit
-	small, room := c.Scratch(F32, 1, simd.SquareSize(a.Cols)), c.Scratch(F32, c.threads, simd.SquareRoom)
+	small := c.Scratch(F32, 1, simd.SquareSize(a.Cols))
 	row, col := b.stride, 1
 	if op.TransB {
 		row, col = col, row
 	}
 	simd.PackSquare(small.f32, b.f32, a.Cols, dst.Cols, row, col)
 	squares := make([]perCore[simd.Square], c.threads)
-	block := max(1, (64<<10)/(4*simd.SquareUnit*(a.stride+dst.stride))) * simd.SquareUnit
-	c.inTurns(rows, block, 1, func(lo, hi, thread int) {
+	rows := c.inUnits(dst, a, simd.SquareUnit, simd.SquareRoom, func(dst, a Matrix, room []float32, thread int) {
 		t := &squares[thread].of
-		*t = simd.Square{A: a.Slice(lo, hi).base(), B: small.base(), C: dst.Slice(lo, hi).base(), ARow: 4 * a.stride,
-			Depth: a.Cols, Units: (hi - lo) / simd.SquareUnit, Cols: dst.Cols, Room: room.row(thread)}
+		*t = simd.Square{A: a.base(), B: small.base(), C: dst.base(), ARow: 4 * a.stride,
+			Depth: a.Cols, Units: dst.Rows / simd.SquareUnit, Cols: dst.Cols, Room: room}
 		t.Run(c.level)
-		simd.Settle()
 	})
-	c.Free(room)
 	c.Free(small)
 	return rows
 }

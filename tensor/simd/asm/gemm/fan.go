@@ -152,18 +152,7 @@ func fanPast512() {
 	MOVQ(at(fieldPastDepth), depth)
 	XORQ(to, to)
 
-	lines := func(name string) {
-		TESTQ(to, to)
-		JEQ(LabelRef(name + "none"))
-		Label(name)
-		VMOVUPS(Mem{Base: from}, line)
-		VMOVNTPS(line, Mem{Base: to})
-		ADDQ(Imm(64), from)
-		ADDQ(Imm(64), to)
-		DECQ(n)
-		JNZ(LabelRef(name))
-		Label(name + "none")
-	}
+	lines := func(name string) { linesPast(name, from, to, n, line) }
 
 	Label("unit")
 	MOVQ(made, from)
@@ -219,4 +208,18 @@ func fanPast512() {
 	lines("last")
 	VZEROUPPER()
 	RET()
+}
+
+// linesPast moves n lines past the caches, unless to is nil.
+func linesPast(name string, from, to, n GPPhysical, line VecPhysical) {
+	TESTQ(to, to)
+	JEQ(LabelRef(name + "none"))
+	Label(name)
+	VMOVUPS(Mem{Base: from}, line)
+	VMOVNTPS(line, Mem{Base: to})
+	ADDQ(Imm(64), from)
+	ADDQ(Imm(64), to)
+	DECQ(n)
+	JNZ(LabelRef(name))
+	Label(name + "none")
 }

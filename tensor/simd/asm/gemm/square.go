@@ -61,18 +61,7 @@ func square512(half bool) {
 		VMOVUPS(outerOrder("squareRows", func(i int) int { return i%8/2*4 + i%2 + i/8*2 }), Z31)
 	}
 
-	lines := func(name string) { // n of them
-		TESTQ(to, to)
-		JEQ(LabelRef(name + "none"))
-		Label(name)
-		VMOVUPS(Mem{Base: from}, line)
-		VMOVNTPS(line, Mem{Base: to})
-		ADDQ(Imm(64), from)
-		ADDQ(Imm(64), to)
-		DECQ(n)
-		JNZ(LabelRef(name))
-		Label(name + "none")
-	}
+	lines := func(name string) { linesPast(name, from, to, n, line) }
 	number := func(r int) Mem {
 		m := Mem{Base: []GPPhysical{a, low}[r/4]}
 		switch r % 4 {
