@@ -46,11 +46,26 @@ func TestAttention(t *testing.T) {
 	})
 }
 
+// Rows of whole lines, heads of whole ones, have loops of their own, up to where few entries are left.
+func TestAttentionOfWholeLines(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for _, shape := range [][2]int{{4, 32}, {4, 64}, {8, 32}, {12, 64}, {16, 32}} {
+			for _, degree := range []int{1, 7, 33, 150} {
+				testAttentionOf(t, d, r, randomEdges(r, 20, 30, degree, 0), shape[0], shape[1], BF16, 0)
+			}
+		}
+	})
+}
+
 func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width int) {
+	gap := r.IntN(3)
+	testAttentionOf(t, d, r, g, heads, width, DType(r.IntN(2)), gap)
+}
+
+func testAttentionOf(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width int, kind DType, gap int) {
 	ref := NewRef()
 	cols := heads * width
-	gap := r.IntN(3)
-	kind := DType(r.IntN(2))
 	name := fmt.Sprintf("%dx%d, %d entries, %d heads of %d, %v: ", g.rows, g.cols, len(g.index), heads, width, kind)
 	op := Attention{Heads: heads, Slope: 0.2}
 	if r.IntN(2) == 1 {

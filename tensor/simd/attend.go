@@ -40,8 +40,13 @@ func AttentionWork(maxDegree, heads, cols int) int {
 // panelCols is how many columns one call sums, and the length of its pattern.
 const panelCols = 256
 
-// gradRoom is how many numbers the backward pass keeps of a row and of a group of its entries.
-const gradRoom = 16 * (12 + 16 + 16)
+// gradRoom is how many numbers the backward pass keeps of a row and of batches of its entries, up to batchEntries in up to
+// batchGroups vectors with a number a head.
+const (
+	gradRoom     = 16 * (2*(3*batchGroups+1) + 4 + batchEntries + 16)
+	batchEntries = 32
+	batchGroups  = 8
+)
 
 // foldParts is how many rows' half-made dot products the assembly collects; they stay in the first-level cache.
 const foldParts = 64

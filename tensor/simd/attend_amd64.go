@@ -58,6 +58,7 @@ type attendGradArgs struct {
 	together              int // heads, if at least four: they are whole lines of packed's
 	heads                 uint64
 	groupBytes            int // of a vector's entries in index
+	batchBytes            int // the same of the groups that are done at once
 	tables                *[3][16]uint32
 	left                  unsafe.Pointer
 	leftStride            int
@@ -73,7 +74,7 @@ type attendGradArgs struct {
 	edgeStride            int // numbers
 	perm                  *uint32
 	add                   uint64 // gradients of scores are added to their destinations', not put to their entries' places
-	room                  [7]uintptr
+	room                  [8]uintptr
 }
 
 type attendRowArgs struct {
@@ -454,6 +455,9 @@ func (p headPass) room(width int, bf16 bool) int {
 	return panelCols / p.heads
 }
 
+// batchBytes is the bytes in index of entries that the backward pass does at once, of so many heads. They are whole groups.
+func batchBytes(heads int) int { return 4 * min(batchEntries, batchGroups*16/heads) }
+
 // lineOf is where the first cache line in work starts.
 func lineOf(work []float32) unsafe.Pointer {
 	p := unsafe.Pointer(unsafe.SliceData(work))
@@ -485,12 +489,13 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, headShape: p.shape(a.Width, bf16),
 		mode: modeOf(level, a.DZ), buf: lineOf(a.Work),
 		packStride: packRow(a.Heads), packLanes: packLanes(a.Heads),
-		lanes: p.heads, heads: 1<<p.heads - 1, groupBytes: 4 * 16 / p.heads,
+		lanes: p.heads, heads: 1<<p.heads - 1, groupBytes: 4 * 16 / p.heads, batchBytes: batchBytes(p.heads),
 		tables: &tables, slope: bits(a.Slope),
 		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold) << 16, scale: bits(a.Drop.Scale), keys: unsafe.SliceData(a.Keys),
 		firstSrc:   uint64(a.Drop.FirstSrc + uint32(r)),
 		edgeStride: a.EdgeHeads, perm: unsafe.SliceData(a.Perm),
 	}
+	w.src, w.srcStride = a.DDst.at(0, col)
 	if p.heads >= 4 {
 		w.together = p.heads
 	}
@@ -510,9 +515,11 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 			w.edge = &a.Edge[a.Drop.FirstHead+p.first]
 		}
 	}
+	if bf16 && p.heads >= 4 && a.Width%32 == 0 && linesOnly(w.src, w.srcStride, 64) {
+		w.loop, w.prefetch = 1+w.each, max(w.prefetch, 4*8) // a loop for heads of so many lines
+	}
 	sizes := a.DZ.size() / a.DDst.size()
 	w.dstHead, w.dstShift, w.dstWhole = sizes*w.headBytes, sizes*w.shift, sizes*w.whole
-	w.src, w.srcStride = a.DDst.at(0, col)
 	w.dst, w.dstStride = a.DZ.at(r, col)
 	if a.Stream && w.mode != modeBF16 && (a.DZ.B16 != nil) == bf16 && linesOnly(w.dst, w.dstStride, w.dstHead) {
 		w.mode |= modeStream

@@ -5791,15 +5791,15 @@ TEXT ·attendGrad512(SB), NOSPLIT, $8-8
 	KMOVD        R9, K6
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	XORQ         DX, DX
-	MOVQ         R8, 448(DI)
 	MOVQ         R8, 456(DI)
+	MOVQ         R8, 464(DI)
 	CMPQ         264(DI), $0x04
-	JE           groupFour512
+	JE           batchFour512
 	CMPQ         264(DI), $0x08
-	JE           groupEight512
+	JE           batchEight512
 	CMPQ         264(DI), $0x10
-	JE           groupSixteen512
-	JMP          group512
+	JE           batchSixteen512
+	JMP          batch512
 
 row:
 	MOVQ    (DI), R9
@@ -5807,7 +5807,7 @@ row:
 	MOVQ    8(DI), R9
 	LEAQ    (R9)(R10*4), R10
 	VPXORD  Z16, Z16, Z16
-	VMOVUPS Z16, 640(R15)
+	VMOVUPS Z16, 3328(R15)
 	CMPQ    72(DI), $0x00000261
 	JB      below_209
 	CMPQ    72(DI), $0x00000461
@@ -5885,64 +5885,76 @@ below_221:
 below_223:
 	JMP start128
 
-group512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batch512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   same512
 
 again_224:
-	MOVQ      440(DI), AX
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
 	JE        again_224
-	MOVQ      304(DI), R9
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
 	JE        drawn_227
-	MOVQ      368(DI), R9
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
 	JZ        noids_225
 	MOVL      (R9)(AX*4), R9
 	JMP       hash_226
 
 noids_225:
-	MOVQ 376(DI), R9
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
 hash_226:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
 drawn_227:
 same512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+group512:
 	LEAQ 156(R12), R9
 	CMPQ R9, 216(DI)
 	JA   asked_228
 	MOVQ 232(DI), AX
-	MOVQ 384(DI), R11
-	MOVQ 400(DI), R13
+	MOVQ 392(DI), R11
+	MOVQ 408(DI), R13
 	SUBQ 8(DI), R13
 	ADDQ R12, R13
 	MOVQ 280(DI), CX
 	LEAQ 96(R12)(CX*1), CX
-	MOVQ CX, 464(DI)
+	MOVQ CX, 480(DI)
 	LEAQ 96(R12), CX
 
 ask_230:
@@ -5950,25 +5962,20 @@ ask_230:
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), R9
-	IMULQ      392(DI), R9
+	IMULQ      400(DI), R9
 	PREFETCHT0 (R11)(R9*4)
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
-	CMPQ       CX, 464(DI)
+	CMPQ       CX, 480(DI)
 	JB         ask_230
 
 asked_228:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVQ              280(DI), CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -5978,10 +5985,9 @@ asked_228:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	MOVQ              288(DI), R9
+	MOVQ              296(DI), R9
 	VMOVDQU32         64(R9), Z17
 	VPERMD            Z23, Z17, Z23
 	VPSLLD            $0x01, Z23, Z24
@@ -6004,11 +6010,11 @@ asked_228:
 	VPXORD            Z22, Z22, Z22
 	VGATHERDPS        (AX)(Z23*4), K2, Z22
 	LEAQ              (AX)(R9*4), AX
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -6028,17 +6034,17 @@ asked_228:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                kept512
-	MOVQ              360(DI), AX
+	MOVQ              368(DI), AX
 	KMOVW             K7, K2
 	VPXORD            Z25, Z25, Z25
 	VGATHERDPS        4(AX)(Z24*4), K2, Z25
 	KMOVW             K7, K2
 	VPXORD            Z18, Z18, Z18
 	VGATHERDPS        (AX)(Z24*4), K2, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -6046,39 +6052,42 @@ asked_228:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 kept512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    280(DI), R12
+	CMPQ    R12, 456(DI)
+	JB      group512
 
 made512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begun512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begun512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000261
-	JB    below_231
-	CMPQ  72(DI), $0x00000461
-	JB    below_232
-	CMPQ  72(DI), $0x00000821
-	JB    below_233
-	CMPQ  72(DI), $0x00000861
-	JB    below_234
-	JMP   entry2145
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000261
+	JB   below_231
+	CMPQ 72(DI), $0x00000461
+	JB   below_232
+	CMPQ 72(DI), $0x00000821
+	JB   below_233
+	CMPQ 72(DI), $0x00000861
+	JB   below_234
+	JMP  entry2145
 
 below_234:
 	JMP entry2081
@@ -6147,88 +6156,100 @@ below_243:
 below_245:
 	JMP entry128
 
-groupFour512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batchFour512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   sameFour512
 
 again_246:
-	MOVQ      440(DI), AX
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
 	JE        again_246
-	MOVQ      304(DI), R9
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
 	JE        drawn_249
-	MOVQ      368(DI), R9
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
 	JZ        noids_247
 	MOVL      (R9)(AX*4), R9
 	JMP       hash_248
 
 noids_247:
-	MOVQ 376(DI), R9
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
 hash_248:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
 drawn_249:
 sameFour512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+groupFour512:
 	LEAQ       108(R12), R9
 	CMPQ       R9, 216(DI)
 	JA         asked_250
 	MOVQ       232(DI), AX
-	MOVQ       384(DI), R11
-	MOVQ       400(DI), R13
+	MOVQ       392(DI), R11
+	MOVQ       408(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       104(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       104(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       108(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       108(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       336(DI), $0x00
+	CMPQ       344(DI), $0x00
 	JE         keys_251
-	MOVQ       360(DI), R11
+	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
@@ -6240,17 +6261,12 @@ sameFour512:
 
 keys_251:
 asked_250:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000010, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -6259,20 +6275,19 @@ asked_250:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 704(R15)
-	MOVL              704(R15), R9
+	VMOVDQU32         X23, 3392(R15)
+	MOVL              3392(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z24
-	MOVL              712(R15), R9
+	MOVL              3400(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
-	MOVL              716(R15), R9
+	MOVL              3404(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
@@ -6285,11 +6300,11 @@ asked_250:
 	VSHUFF32X4        $0xdd, Z22, Z20, Z23
 	VSHUFF32X4        $0x88, Z22, Z20, Z20
 	VMOVAPS           Z23, Z22
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -6309,24 +6324,24 @@ asked_250:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                keptFour512
-	MOVQ              360(DI), AX
-	MOVL              704(R15), R9
+	MOVQ              368(DI), AX
+	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	VMOVHPD           (AX)(R9*8), X18, X18
-	MOVL              712(R15), R9
+	MOVL              3400(R15), R9
 	VMOVSD            (AX)(R9*8), X25
-	MOVL              716(R15), R9
+	MOVL              3404(R15), R9
 	VMOVHPD           (AX)(R9*8), X25, X25
 	VINSERTF64X2      $0x01, X25, Y18, Y18
 	VMOVDQU32         keys4_1<>+0(SB), Z25
 	VPERMPS           Z18, Z25, Z25
 	VMOVDQU32         keys4_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -6334,35 +6349,38 @@ asked_250:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 keptFour512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x10, R12
+	CMPQ    R12, 456(DI)
+	JB      groupFour512
 
 madeFour512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begunFour512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begunFour512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000221
-	JB    below_252
-	CMPQ  72(DI), $0x00000261
-	JB    below_253
-	JMP   entry609
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000221
+	JB   below_252
+	CMPQ 72(DI), $0x00000261
+	JB   below_253
+	JMP  entry609
 
 below_253:
 	JMP entry545
@@ -6375,59 +6393,71 @@ below_252:
 below_254:
 	JMP entry512
 
-groupEight512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batchEight512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   sameEight512
 
 again_255:
-	MOVQ      440(DI), AX
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
 	JE        again_255
-	MOVQ      304(DI), R9
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
 	JE        drawn_258
-	MOVQ      368(DI), R9
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
 	JZ        noids_256
 	MOVL      (R9)(AX*4), R9
 	JMP       hash_257
 
 noids_256:
-	MOVQ 376(DI), R9
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
 hash_257:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
 drawn_258:
 sameEight512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+groupEight512:
 	LEAQ       100(R12), R9
 	CMPQ       R9, 216(DI)
 	JA         asked_259
 	MOVQ       232(DI), AX
-	MOVQ       384(DI), R11
-	MOVQ       400(DI), R13
+	MOVQ       392(DI), R11
+	MOVQ       408(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
@@ -6435,18 +6465,18 @@ sameEight512:
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       336(DI), $0x00
+	CMPQ       344(DI), $0x00
 	JE         keys_260
-	MOVQ       360(DI), R11
+	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
@@ -6454,17 +6484,12 @@ sameEight512:
 
 keys_260:
 asked_259:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000008, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -6473,15 +6498,14 @@ asked_259:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 704(R15)
-	MOVL              704(R15), R9
+	VMOVDQU32         X23, 3392(R15)
+	MOVL              3392(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	VMOVUPS           64(AX)(R9*4), Z26
@@ -6495,11 +6519,11 @@ asked_259:
 	VSHUFF32X4        $0xdd, Z22, Z20, Z23
 	VSHUFF32X4        $0x88, Z22, Z20, Z20
 	VMOVAPS           Z23, Z22
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -6519,19 +6543,19 @@ asked_259:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                keptEight512
-	MOVQ              360(DI), AX
-	MOVL              704(R15), R9
+	MOVQ              368(DI), AX
+	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	VMOVHPD           (AX)(R9*8), X18, X18
 	VMOVDQU32         keys8_1<>+0(SB), Z25
 	VPERMPS           Z18, Z25, Z25
 	VMOVDQU32         keys8_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -6539,35 +6563,38 @@ asked_259:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 keptEight512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x08, R12
+	CMPQ    R12, 456(DI)
+	JB      groupEight512
 
 madeEight512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begunEight512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begunEight512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000421
-	JB    below_261
-	CMPQ  72(DI), $0x00000461
-	JB    below_262
-	JMP   entry1121
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000421
+	JB   below_261
+	CMPQ 72(DI), $0x00000461
+	JB   below_262
+	JMP  entry1121
 
 below_262:
 	JMP entry1057
@@ -6580,59 +6607,71 @@ below_261:
 below_263:
 	JMP entry1024
 
-groupSixteen512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batchSixteen512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   sameSixteen512
 
 again_264:
-	MOVQ      440(DI), AX
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
 	JE        again_264
-	MOVQ      304(DI), R9
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
 	JE        drawn_267
-	MOVQ      368(DI), R9
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
 	JZ        noids_265
 	MOVL      (R9)(AX*4), R9
 	JMP       hash_266
 
 noids_265:
-	MOVQ 376(DI), R9
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
 hash_266:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
 drawn_267:
 sameSixteen512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+groupSixteen512:
 	LEAQ       96(R12), R9
 	CMPQ       R9, 216(DI)
 	JA         asked_268
 	MOVQ       232(DI), AX
-	MOVQ       384(DI), R11
-	MOVQ       400(DI), R13
+	MOVQ       392(DI), R11
+	MOVQ       408(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
@@ -6642,27 +6681,22 @@ sameSixteen512:
 	PREFETCHT0 128(AX)(R9*4)
 	PREFETCHT0 192(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       336(DI), $0x00
+	CMPQ       344(DI), $0x00
 	JE         keys_269
-	MOVQ       360(DI), R11
+	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
 keys_269:
 asked_268:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000004, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -6671,11 +6705,10 @@ asked_268:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 704(R15)
-	MOVL              704(R15), R9
+	VMOVDQU32         X23, 3392(R15)
+	MOVL              3392(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
@@ -6691,11 +6724,11 @@ asked_268:
 	VSHUFF32X4        $0xdd, Z22, Z20, Z23
 	VSHUFF32X4        $0x88, Z22, Z20, Z20
 	VMOVAPS           Z23, Z22
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -6715,17 +6748,17 @@ asked_268:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                keptSixteen512
-	MOVQ              360(DI), AX
-	MOVL              704(R15), R9
+	MOVQ              368(DI), AX
+	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	VMOVDQU32         keys16_1<>+0(SB), Z25
 	VPERMPS           Z18, Z25, Z25
 	VMOVDQU32         keys16_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -6733,35 +6766,38 @@ asked_268:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 keptSixteen512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x04, R12
+	CMPQ    R12, 456(DI)
+	JB      groupSixteen512
 
 madeSixteen512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begunSixteen512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begunSixteen512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000821
-	JB    below_270
-	CMPQ  72(DI), $0x00000861
-	JB    below_271
-	JMP   entry2145
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000821
+	JB   below_270
+	CMPQ 72(DI), $0x00000861
+	JB   below_271
+	JMP  entry2145
 
 below_271:
 	JMP entry2081
@@ -6779,17 +6815,17 @@ start128:
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	VPXORD     Z0, Z0, Z0
 	CMPQ       R8, R10
 	JAE        total1
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry128:
 	CMPQ 192(DI), $0x01
@@ -6803,7 +6839,7 @@ near128:
 	VBROADCASTSS (R11), Z31
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     1792(R15), Z29, K1, Z16
+	VMULPS.Z     5504(R15), Z29, K1, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
@@ -6826,7 +6862,7 @@ asked128:
 	VBROADCASTSS (R11), Z31
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     1792(R15), Z29, K1, Z16
+	VMULPS.Z     5504(R15), Z29, K1, Z16
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -6908,81 +6944,81 @@ above_298:
 	JB         load_291
 	PREFETCHT0 -960(R9)
 	VMOVUPS    -960(AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 
 load_291:
 	PREFETCHT0 -896(R9)
 	VMOVUPS    -896(AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 
 load_290:
 	PREFETCHT0 -832(R9)
 	VMOVUPS    -832(AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 
 load_289:
 	PREFETCHT0 -768(R9)
 	VMOVUPS    -768(AX), Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 
 load_288:
 	PREFETCHT0 -704(R9)
 	VMOVUPS    -704(AX), Z29
-	VMOVUPS    Z29, 2048(R15)
+	VMOVUPS    Z29, 5760(R15)
 
 load_287:
 	PREFETCHT0 -640(R9)
 	VMOVUPS    -640(AX), Z29
-	VMOVUPS    Z29, 2112(R15)
+	VMOVUPS    Z29, 5824(R15)
 
 load_286:
 	PREFETCHT0 -576(R9)
 	VMOVUPS    -576(AX), Z29
-	VMOVUPS    Z29, 2176(R15)
+	VMOVUPS    Z29, 5888(R15)
 
 load_285:
 	PREFETCHT0 -512(R9)
 	VMOVUPS    -512(AX), Z29
-	VMOVUPS    Z29, 2240(R15)
+	VMOVUPS    Z29, 5952(R15)
 
 load_284:
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
-	VMOVUPS    Z29, 2304(R15)
+	VMOVUPS    Z29, 6016(R15)
 
 load_283:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
-	VMOVUPS    Z29, 2368(R15)
+	VMOVUPS    Z29, 6080(R15)
 
 load_282:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
-	VMOVUPS    Z29, 2432(R15)
+	VMOVUPS    Z29, 6144(R15)
 
 load_281:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
-	VMOVUPS    Z29, 2496(R15)
+	VMOVUPS    Z29, 6208(R15)
 
 load_280:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 2560(R15)
+	VMOVUPS    Z29, 6272(R15)
 
 load_279:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 2624(R15)
+	VMOVUPS    Z29, 6336(R15)
 
 load_278:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2688(R15)
+	VMOVUPS    Z29, 6400(R15)
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 2752(R15)
+	VMOVUPS    Z29, 6464(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -7002,12 +7038,12 @@ load_278:
 	CMPQ       R8, R10
 	JAE        total1
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry129:
 	MOVQ 80(DI), CX
@@ -7070,81 +7106,81 @@ above_320:
 	CMPQ        CX, $0x10
 	JB          load_313
 	VMOVUPS     -960(AX), Z29
-	VFMADD231PS 1792(R15), Z29, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z0
 
 load_313:
 	VMOVUPS     -896(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z1
 
 load_312:
 	VMOVUPS     -832(AX), Z29
-	VFMADD231PS 1920(R15), Z29, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z2
 
 load_311:
 	VMOVUPS     -768(AX), Z29
-	VFMADD231PS 1984(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z3
 
 load_310:
 	VMOVUPS     -704(AX), Z29
-	VFMADD231PS 2048(R15), Z29, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z4
 
 load_309:
 	VMOVUPS     -640(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z5
 
 load_308:
 	VMOVUPS     -576(AX), Z29
-	VFMADD231PS 2176(R15), Z29, Z16
+	VFMADD231PS 5888(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z6
 
 load_307:
 	VMOVUPS     -512(AX), Z29
-	VFMADD231PS 2240(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z7
 
 load_306:
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 2304(R15), Z29, Z16
+	VFMADD231PS 6016(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z8
 
 load_305:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z9
 
 load_304:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 2432(R15), Z29, Z16
+	VFMADD231PS 6144(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z10
 
 load_303:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 2496(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z11
 
 load_302:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2560(R15), Z29, Z16
+	VFMADD231PS 6272(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z12
 
 load_301:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z13
 
 load_300:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z16
+	VFMADD231PS 6400(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z16
+	VFMADD231PS 6464(R15), Z29, K1, Z16
 	VFMADD231PS Z29, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
@@ -7213,96 +7249,96 @@ above_342:
 	CMPQ        CX, $0x10
 	JB          load_335
 	VMOVUPS     -960(AX), Z29
-	VFMADD231PS 1792(R15), Z29, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
 load_335:
 	VMOVUPS     -896(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
 load_334:
 	VMOVUPS     -832(AX), Z29
-	VFMADD231PS 1920(R15), Z29, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
 load_333:
 	VMOVUPS     -768(AX), Z29
-	VFMADD231PS 1984(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
 load_332:
 	VMOVUPS     -704(AX), Z29
-	VFMADD231PS 2048(R15), Z29, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
 load_331:
 	VMOVUPS     -640(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
 load_330:
 	VMOVUPS     -576(AX), Z29
-	VFMADD231PS 2176(R15), Z29, Z16
+	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT0  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
 load_329:
 	VMOVUPS     -512(AX), Z29
-	VFMADD231PS 2240(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT0  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
 load_328:
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 2304(R15), Z29, Z16
+	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
 load_327:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
 load_326:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 2432(R15), Z29, Z16
+	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
 load_325:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 2496(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
 load_324:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2560(R15), Z29, Z16
+	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
 load_323:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
 load_322:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z16
+	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z16
+	VFMADD231PS 6464(R15), Z29, K1, Z16
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -7374,96 +7410,96 @@ above_364:
 	CMPQ        CX, $0x10
 	JB          load_357
 	VMOVUPS     -960(AX), Z29
-	VFMADD231PS 1792(R15), Z29, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
 load_357:
 	VMOVUPS     -896(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
 load_356:
 	VMOVUPS     -832(AX), Z29
-	VFMADD231PS 1920(R15), Z29, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
 load_355:
 	VMOVUPS     -768(AX), Z29
-	VFMADD231PS 1984(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
 load_354:
 	VMOVUPS     -704(AX), Z29
-	VFMADD231PS 2048(R15), Z29, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
 load_353:
 	VMOVUPS     -640(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
 load_352:
 	VMOVUPS     -576(AX), Z29
-	VFMADD231PS 2176(R15), Z29, Z16
+	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT1  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
 load_351:
 	VMOVUPS     -512(AX), Z29
-	VFMADD231PS 2240(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT1  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
 load_350:
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 2304(R15), Z29, Z16
+	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
 load_349:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
 load_348:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 2432(R15), Z29, Z16
+	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
 load_347:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 2496(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
 load_346:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2560(R15), Z29, Z16
+	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
 load_345:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
 load_344:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z16
+	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT1  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z16
+	VFMADD231PS 6464(R15), Z29, K1, Z16
 	PREFETCHT1  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT1  (R9)
@@ -7678,17 +7714,17 @@ start289:
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	VPXORD     Z0, Z0, Z0
 	CMPQ       R8, R10
 	JAE        total2
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry289:
 	CMPQ 192(DI), $0x01
@@ -7703,7 +7739,7 @@ near289:
 	VPERMPS     (R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1792(R15), Z29, K1, Z16
+	VMULPS.Z    5504(R15), Z29, K1, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
@@ -7727,7 +7763,7 @@ asked289:
 	VPERMPS     (R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1792(R15), Z29, K1, Z16
+	VMULPS.Z    5504(R15), Z29, K1, Z16
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -7763,24 +7799,24 @@ start256:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	CMPQ       R8, R10
 	JAE        total2
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry256:
 	CMPQ 192(DI), $0x01
@@ -7793,13 +7829,13 @@ near256:
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     1856(R15), Z29, K1, Z17
+	VMULPS.Z     5568(R15), Z29, K1, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -7824,7 +7860,7 @@ asked256:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
@@ -7832,7 +7868,7 @@ asked256:
 	ADDQ         96(DI), R9
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     1856(R15), Z29, K1, Z17
+	VMULPS.Z     5568(R15), Z29, K1, Z17
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -7893,40 +7929,40 @@ above_433:
 	JB         load_430
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 
 load_430:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 
 load_429:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 
 load_428:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 
 load_427:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 2048(R15)
+	VMOVUPS    Z29, 5760(R15)
 
 load_426:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 2112(R15)
+	VMOVUPS    Z29, 5824(R15)
 
 load_425:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2176(R15)
+	VMOVUPS    Z29, 5888(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2240(R15)
+	VMOVUPS    Z29, 5952(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x05
@@ -7949,41 +7985,41 @@ above_443:
 	JB         load_440
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
-	VMOVUPS    Z29, 2304(R15)
+	VMOVUPS    Z29, 6016(R15)
 
 load_440:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
-	VMOVUPS    Z29, 2368(R15)
+	VMOVUPS    Z29, 6080(R15)
 
 load_439:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
-	VMOVUPS    Z29, 2432(R15)
+	VMOVUPS    Z29, 6144(R15)
 
 load_438:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
-	VMOVUPS    Z29, 2496(R15)
+	VMOVUPS    Z29, 6208(R15)
 
 load_437:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 2560(R15)
+	VMOVUPS    Z29, 6272(R15)
 
 load_436:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 2624(R15)
+	VMOVUPS    Z29, 6336(R15)
 
 load_435:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2688(R15)
+	VMOVUPS    Z29, 6400(R15)
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 2752(R15)
+	VMOVUPS    Z29, 6464(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -8003,12 +8039,12 @@ load_435:
 	CMPQ       R8, R10
 	JAE        total2
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry257:
 	MOVQ 80(DI), CX
@@ -8043,40 +8079,40 @@ above_453:
 	CMPQ        CX, $0x08
 	JB          load_450
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 1792(R15), Z29, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z0
 
 load_450:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z1
 
 load_449:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 1920(R15), Z29, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z2
 
 load_448:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 1984(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z3
 
 load_447:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2048(R15), Z29, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z4
 
 load_446:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z5
 
 load_445:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  5888(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z16
+	VFMADD231PS  5952(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z7
 	ADDQ         96(DI), AX
 	VPXORD       Z17, Z17, Z17
@@ -8100,41 +8136,41 @@ above_463:
 	CMPQ        CX, $0x08
 	JB          load_460
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 2304(R15), Z29, Z17
+	VFMADD231PS 6016(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z8
 
 load_460:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z9
 
 load_459:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 2432(R15), Z29, Z17
+	VFMADD231PS 6144(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z10
 
 load_458:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 2496(R15), Z29, Z17
+	VFMADD231PS 6208(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z11
 
 load_457:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2560(R15), Z29, Z17
+	VFMADD231PS 6272(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z12
 
 load_456:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z17
+	VFMADD231PS 6336(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z13
 
 load_455:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z17
+	VFMADD231PS 6400(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z17
+	VFMADD231PS 6464(R15), Z29, K1, Z17
 	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
@@ -8178,47 +8214,47 @@ above_473:
 	CMPQ        CX, $0x08
 	JB          load_470
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 1792(R15), Z29, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
 load_470:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
 load_469:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 1920(R15), Z29, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
 load_468:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 1984(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
 load_467:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2048(R15), Z29, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
 load_466:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
 load_465:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z16
+	VFMADD231PS  5952(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	ADDQ         96(DI), AX
@@ -8244,48 +8280,48 @@ above_483:
 	CMPQ        CX, $0x08
 	JB          load_480
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 2304(R15), Z29, Z17
+	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
 load_480:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
 load_479:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 2432(R15), Z29, Z17
+	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
 load_478:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 2496(R15), Z29, Z17
+	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
 load_477:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2560(R15), Z29, Z17
+	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
 load_476:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z17
+	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
 load_475:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z17
+	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z17
+	VFMADD231PS 6464(R15), Z29, K1, Z17
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -8332,47 +8368,47 @@ above_493:
 	CMPQ        CX, $0x08
 	JB          load_490
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 1792(R15), Z29, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
 load_490:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
 load_489:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 1920(R15), Z29, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
 load_488:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 1984(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
 load_487:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2048(R15), Z29, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
 load_486:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
 load_485:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z16
+	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z16
+	VFMADD231PS  5952(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	ADDQ         96(DI), AX
@@ -8398,48 +8434,48 @@ above_503:
 	CMPQ        CX, $0x08
 	JB          load_500
 	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 2304(R15), Z29, Z17
+	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
 load_500:
 	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
 load_499:
 	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 2432(R15), Z29, Z17
+	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
 load_498:
 	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 2496(R15), Z29, Z17
+	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
 load_497:
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 2560(R15), Z29, Z17
+	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
 load_496:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z17
+	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
 load_495:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z17
+	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT1  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z17
+	VFMADD231PS 6464(R15), Z29, K1, Z17
 	PREFETCHT1  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT1  (R9)
@@ -8630,24 +8666,24 @@ start545:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	CMPQ       R8, R10
 	JAE        total4
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry545:
 	CMPQ 192(DI), $0x01
@@ -8661,14 +8697,14 @@ near545:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1856(R15), Z29, K1, Z17
+	VMULPS.Z    5568(R15), Z29, K1, Z17
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
@@ -8694,7 +8730,7 @@ asked545:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
@@ -8703,7 +8739,7 @@ asked545:
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1856(R15), Z29, K1, Z17
+	VMULPS.Z    5568(R15), Z29, K1, Z17
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -8747,17 +8783,17 @@ start609:
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	VPXORD     Z0, Z0, Z0
 	CMPQ       R8, R10
 	JAE        total4
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry609:
 	CMPQ 192(DI), $0x01
@@ -8772,7 +8808,7 @@ near609:
 	VPERMPS     (R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1792(R15), Z29, K1, Z16
+	VMULPS.Z    5504(R15), Z29, K1, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
@@ -8796,7 +8832,7 @@ asked609:
 	VPERMPS     (R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1792(R15), Z29, K1, Z16
+	VMULPS.Z    5504(R15), Z29, K1, Z16
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -8832,23 +8868,23 @@ start512:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -8856,12 +8892,12 @@ start512:
 	CMPQ       R8, R10
 	JAE        total4
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry512:
 	CMPQ 192(DI), $0x01
@@ -8874,12 +8910,12 @@ near512:
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -8887,13 +8923,13 @@ near512:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 8(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     1984(R15), Z29, K1, Z18
+	VMULPS.Z     5696(R15), Z29, K1, Z18
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -8921,14 +8957,14 @@ asked512:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -8938,7 +8974,7 @@ asked512:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
@@ -8946,7 +8982,7 @@ asked512:
 	ADDQ         96(DI), R9
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     1984(R15), Z29, K1, Z18
+	VMULPS.Z     5696(R15), Z29, K1, Z18
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -9004,20 +9040,20 @@ start513:
 	JB         load_581
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 
 load_581:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 
 load_580:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
@@ -9026,20 +9062,20 @@ load_580:
 	JB         load_585
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 2048(R15)
+	VMOVUPS    Z29, 5760(R15)
 
 load_585:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 2112(R15)
+	VMOVUPS    Z29, 5824(R15)
 
 load_584:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2176(R15)
+	VMOVUPS    Z29, 5888(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2240(R15)
+	VMOVUPS    Z29, 5952(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
@@ -9048,20 +9084,20 @@ load_584:
 	JB         load_589
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 2304(R15)
+	VMOVUPS    Z29, 6016(R15)
 
 load_589:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 2368(R15)
+	VMOVUPS    Z29, 6080(R15)
 
 load_588:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2432(R15)
+	VMOVUPS    Z29, 6144(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2496(R15)
+	VMOVUPS    Z29, 6208(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
@@ -9070,21 +9106,21 @@ load_588:
 	JB         load_593
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 2560(R15)
+	VMOVUPS    Z29, 6272(R15)
 
 load_593:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 2624(R15)
+	VMOVUPS    Z29, 6336(R15)
 
 load_592:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2688(R15)
+	VMOVUPS    Z29, 6400(R15)
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 2752(R15)
+	VMOVUPS    Z29, 6464(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -9104,12 +9140,12 @@ load_592:
 	CMPQ       R8, R10
 	JAE        total4
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry513:
 	MOVQ 80(DI), CX
@@ -9130,20 +9166,20 @@ near513:
 	CMPQ         CX, $0x04
 	JB           load_597
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  1792(R15), Z29, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z0
 
 load_597:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z1
 
 load_596:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  5632(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1984(R15), Z29, K5, Z16
+	VFMADD231PS  5696(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z3
 	ADDQ         96(DI), AX
 	VPXORD       Z17, Z17, Z17
@@ -9153,20 +9189,20 @@ load_596:
 	CMPQ         CX, $0x04
 	JB           load_601
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z4
 
 load_601:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z17
+	VFMADD231PS 5824(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z5
 
 load_600:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z17
+	VFMADD231PS  5888(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z17
+	VFMADD231PS  5952(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -9179,20 +9215,20 @@ load_600:
 	CMPQ         CX, $0x04
 	JB           load_605
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z8
 
 load_605:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z9
 
 load_604:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  6144(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z10
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2496(R15), Z29, K5, Z17
+	VFMADD231PS  6208(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z11
 	ADDQ         96(DI), AX
 	VPXORD       Z18, Z18, Z18
@@ -9202,21 +9238,21 @@ load_604:
 	CMPQ         CX, $0x04
 	JB           load_609
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2560(R15), Z29, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
 	VFMADD231PS  Z29, Z31, Z12
 
 load_609:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z18
+	VFMADD231PS 6336(R15), Z29, Z18
 	VFMADD231PS Z29, Z31, Z13
 
 load_608:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z18
+	VFMADD231PS 6400(R15), Z29, Z18
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z18
+	VFMADD231PS 6464(R15), Z29, K1, Z18
 	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
@@ -9249,23 +9285,23 @@ asked513:
 	CMPQ         CX, $0x04
 	JB           load_613
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  1792(R15), Z29, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
 load_613:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
 load_612:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1984(R15), Z29, K5, Z16
+	VFMADD231PS  5696(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	ADDQ         96(DI), AX
@@ -9277,23 +9313,23 @@ load_612:
 	CMPQ         CX, $0x04
 	JB           load_617
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
 load_617:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z17
+	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
 load_616:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z17
+	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z17
+	VFMADD231PS  5952(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -9308,23 +9344,23 @@ load_616:
 	CMPQ         CX, $0x04
 	JB           load_621
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
 load_621:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
 load_620:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2496(R15), Z29, K5, Z17
+	VFMADD231PS  6208(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z11
 	ADDQ         96(DI), AX
@@ -9336,24 +9372,24 @@ load_620:
 	CMPQ         CX, $0x04
 	JB           load_625
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2560(R15), Z29, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
 load_625:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z18
+	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
 load_624:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z18
+	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z18
+	VFMADD231PS 6464(R15), Z29, K1, Z18
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -9389,23 +9425,23 @@ far513:
 	CMPQ         CX, $0x04
 	JB           load_629
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  1792(R15), Z29, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
 load_629:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 1856(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
 load_628:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1920(R15), Z29, Z16
+	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1984(R15), Z29, K5, Z16
+	VFMADD231PS  5696(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	ADDQ         96(DI), AX
@@ -9417,23 +9453,23 @@ load_628:
 	CMPQ         CX, $0x04
 	JB           load_633
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
 load_633:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2112(R15), Z29, Z17
+	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
 load_632:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z17
+	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z17
+	VFMADD231PS  5952(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -9448,23 +9484,23 @@ load_632:
 	CMPQ         CX, $0x04
 	JB           load_637
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
 load_637:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2368(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
 load_636:
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2432(R15), Z29, Z17
+	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2496(R15), Z29, K5, Z17
+	VFMADD231PS  6208(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z11
 	ADDQ         96(DI), AX
@@ -9476,24 +9512,24 @@ load_636:
 	CMPQ         CX, $0x04
 	JB           load_641
 	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  2560(R15), Z29, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
 load_641:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 2624(R15), Z29, Z18
+	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
 load_640:
 	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 2688(R15), Z29, Z18
+	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT1  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 2752(R15), Z29, K1, Z18
+	VFMADD231PS 6464(R15), Z29, K1, Z18
 	PREFETCHT1  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT1  (R9)
@@ -9635,23 +9671,23 @@ start1057:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -9659,12 +9695,12 @@ start1057:
 	CMPQ       R8, R10
 	JAE        total8
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry1057:
 	CMPQ 192(DI), $0x01
@@ -9678,13 +9714,13 @@ near1057:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1856(R15), Z29, K5, Z17
+	VMULPS.Z    5568(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
@@ -9693,14 +9729,14 @@ near1057:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z2
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1984(R15), Z29, K1, Z18
+	VMULPS.Z    5696(R15), Z29, K1, Z18
 	VFMADD231PS Z29, Z31, Z3
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
@@ -9729,7 +9765,7 @@ asked1057:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
@@ -9737,7 +9773,7 @@ asked1057:
 	VPERMPS     8(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1856(R15), Z29, K5, Z17
+	VMULPS.Z    5568(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
@@ -9748,7 +9784,7 @@ asked1057:
 	VPERMPS     16(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z2
 	ADDQ        96(DI), AX
@@ -9757,7 +9793,7 @@ asked1057:
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1984(R15), Z29, K1, Z18
+	VMULPS.Z    5696(R15), Z29, K1, Z18
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -9811,24 +9847,24 @@ start1121:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	CMPQ       R8, R10
 	JAE        total8
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry1121:
 	CMPQ 192(DI), $0x01
@@ -9842,14 +9878,14 @@ near1121:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1856(R15), Z29, K1, Z17
+	VMULPS.Z    5568(R15), Z29, K1, Z17
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
@@ -9875,7 +9911,7 @@ asked1121:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
@@ -9884,7 +9920,7 @@ asked1121:
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1856(R15), Z29, K1, Z17
+	VMULPS.Z    5568(R15), Z29, K1, Z17
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -9927,43 +9963,43 @@ start1024:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2048(R15)
+	VMOVUPS    Z29, 5760(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2112(R15)
+	VMOVUPS    Z29, 5824(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2176(R15)
+	VMOVUPS    Z29, 5888(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 2240(R15)
+	VMOVUPS    Z29, 5952(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -9975,12 +10011,12 @@ start1024:
 	CMPQ       R8, R10
 	JAE        total8
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry1024:
 	CMPQ 192(DI), $0x01
@@ -9995,12 +10031,12 @@ near1024:
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -10008,12 +10044,12 @@ near1024:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 8(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -10024,12 +10060,12 @@ near1024:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 16(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -10037,13 +10073,13 @@ near1024:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 24(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
 	VBROADCASTSS 28(R11), Z31
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     2240(R15), Z29, K1, Z19
+	VMULPS.Z     5952(R15), Z29, K1, Z19
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -10074,14 +10110,14 @@ asked1024:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -10091,14 +10127,14 @@ asked1024:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10111,14 +10147,14 @@ asked1024:
 	VBROADCASTSS 16(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10128,7 +10164,7 @@ asked1024:
 	VBROADCASTSS 24(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
@@ -10136,7 +10172,7 @@ asked1024:
 	ADDQ         96(DI), R9
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     2240(R15), Z29, K1, Z19
+	VMULPS.Z     5952(R15), Z29, K1, Z19
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -10170,14 +10206,14 @@ far1024:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -10187,14 +10223,14 @@ far1024:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10207,14 +10243,14 @@ far1024:
 	VBROADCASTSS 16(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10224,7 +10260,7 @@ far1024:
 	VBROADCASTSS 24(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
@@ -10232,7 +10268,7 @@ far1024:
 	ADDQ         96(DI), R9
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     2240(R15), Z29, K1, Z19
+	VMULPS.Z     5952(R15), Z29, K1, Z19
 	PREFETCHT1   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT1   (R9)
@@ -10305,67 +10341,67 @@ start1025:
 	ADDQ       64(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2048(R15)
+	VMOVUPS    Z29, 5760(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2112(R15)
+	VMOVUPS    Z29, 5824(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2176(R15)
+	VMOVUPS    Z29, 5888(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2240(R15)
+	VMOVUPS    Z29, 5952(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2304(R15)
+	VMOVUPS    Z29, 6016(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2368(R15)
+	VMOVUPS    Z29, 6080(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2432(R15)
+	VMOVUPS    Z29, 6144(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2496(R15)
+	VMOVUPS    Z29, 6208(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2560(R15)
+	VMOVUPS    Z29, 6272(R15)
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2624(R15)
+	VMOVUPS    Z29, 6336(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 2688(R15)
+	VMOVUPS    Z29, 6400(R15)
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 2752(R15)
+	VMOVUPS    Z29, 6464(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -10385,12 +10421,12 @@ start1025:
 	CMPQ       R8, R10
 	JAE        total8
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry1025:
 	CMPQ 192(DI), $0x01
@@ -10406,19 +10442,19 @@ near1025:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1792(R15), Z29, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1856(R15), Z29, K5, Z16
+	VFMADD231PS  5568(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z1
 	ADDQ         96(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1920(R15), Z29, Z17
+	VFMADD231PS  5632(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1984(R15), Z29, K5, Z17
+	VFMADD231PS  5696(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -10427,19 +10463,19 @@ near1025:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z4
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2112(R15), Z29, K5, Z17
+	VFMADD231PS  5824(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z5
 	ADDQ         96(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z18
+	VFMADD231PS  5888(R15), Z29, Z18
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z18
+	VFMADD231PS  5952(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -10451,19 +10487,19 @@ near1025:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 16(R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z8
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2368(R15), Z29, K5, Z17
+	VFMADD231PS  6080(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z9
 	ADDQ         96(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 20(R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2432(R15), Z29, Z18
+	VFMADD231PS  6144(R15), Z29, Z18
 	VFMADD231PS  Z29, Z31, Z10
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2496(R15), Z29, K5, Z18
+	VFMADD231PS  6208(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -10472,20 +10508,20 @@ near1025:
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 24(R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2560(R15), Z29, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
 	VFMADD231PS  Z29, Z31, Z12
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2624(R15), Z29, K5, Z18
+	VFMADD231PS  6336(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z13
 	ADDQ         96(DI), AX
 	VPXORD       Z19, Z19, Z19
 	VBROADCASTSS 28(R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2688(R15), Z29, Z19
+	VFMADD231PS  6400(R15), Z29, Z19
 	VFMADD231PS  Z29, Z31, Z14
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VFMADD231PS  2752(R15), Z29, K1, Z19
+	VFMADD231PS  6464(R15), Z29, K1, Z19
 	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -10517,11 +10553,11 @@ asked1025:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1792(R15), Z29, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1856(R15), Z29, K5, Z16
+	VFMADD231PS  5568(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	ADDQ         96(DI), AX
@@ -10529,11 +10565,11 @@ asked1025:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1920(R15), Z29, Z17
+	VFMADD231PS  5632(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1984(R15), Z29, K5, Z17
+	VFMADD231PS  5696(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -10544,11 +10580,11 @@ asked1025:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z4
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2112(R15), Z29, K5, Z17
+	VFMADD231PS  5824(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	ADDQ         96(DI), AX
@@ -10556,11 +10592,11 @@ asked1025:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z18
+	VFMADD231PS  5888(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z18
+	VFMADD231PS  5952(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10574,11 +10610,11 @@ asked1025:
 	VBROADCASTSS 16(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z8
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2368(R15), Z29, K5, Z17
+	VFMADD231PS  6080(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z9
 	ADDQ         96(DI), AX
@@ -10586,11 +10622,11 @@ asked1025:
 	VBROADCASTSS 20(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2432(R15), Z29, Z18
+	VFMADD231PS  6144(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2496(R15), Z29, K5, Z18
+	VFMADD231PS  6208(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10601,11 +10637,11 @@ asked1025:
 	VBROADCASTSS 24(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2560(R15), Z29, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z12
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2624(R15), Z29, K5, Z18
+	VFMADD231PS  6336(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z13
 	ADDQ         96(DI), AX
@@ -10613,12 +10649,12 @@ asked1025:
 	VBROADCASTSS 28(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2688(R15), Z29, Z19
+	VFMADD231PS  6400(R15), Z29, Z19
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z14
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VFMADD231PS  2752(R15), Z29, K1, Z19
+	VFMADD231PS  6464(R15), Z29, K1, Z19
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -10653,11 +10689,11 @@ far1025:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1792(R15), Z29, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1856(R15), Z29, K5, Z16
+	VFMADD231PS  5568(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	ADDQ         96(DI), AX
@@ -10665,11 +10701,11 @@ far1025:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  1920(R15), Z29, Z17
+	VFMADD231PS  5632(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  1984(R15), Z29, K5, Z17
+	VFMADD231PS  5696(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -10680,11 +10716,11 @@ far1025:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2048(R15), Z29, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z4
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2112(R15), Z29, K5, Z17
+	VFMADD231PS  5824(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	ADDQ         96(DI), AX
@@ -10692,11 +10728,11 @@ far1025:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2176(R15), Z29, Z18
+	VFMADD231PS  5888(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2240(R15), Z29, K5, Z18
+	VFMADD231PS  5952(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10710,11 +10746,11 @@ far1025:
 	VBROADCASTSS 16(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2304(R15), Z29, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z8
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2368(R15), Z29, K5, Z17
+	VFMADD231PS  6080(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z9
 	ADDQ         96(DI), AX
@@ -10722,11 +10758,11 @@ far1025:
 	VBROADCASTSS 20(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2432(R15), Z29, Z18
+	VFMADD231PS  6144(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2496(R15), Z29, K5, Z18
+	VFMADD231PS  6208(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -10737,11 +10773,11 @@ far1025:
 	VBROADCASTSS 24(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2560(R15), Z29, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z12
 	VMOVUPS      (AX), Z29
-	VFMADD231PS  2624(R15), Z29, K5, Z18
+	VFMADD231PS  6336(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z13
 	ADDQ         96(DI), AX
@@ -10749,12 +10785,12 @@ far1025:
 	VBROADCASTSS 28(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  2688(R15), Z29, Z19
+	VFMADD231PS  6400(R15), Z29, Z19
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z14
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VFMADD231PS  2752(R15), Z29, K1, Z19
+	VFMADD231PS  6464(R15), Z29, K1, Z19
 	PREFETCHT1   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT1   (R9)
@@ -10843,43 +10879,43 @@ start2081:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2048(R15)
+	VMOVUPS    Z29, 5760(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2112(R15)
+	VMOVUPS    Z29, 5824(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2176(R15)
+	VMOVUPS    Z29, 5888(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 2240(R15)
+	VMOVUPS    Z29, 5952(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -10891,12 +10927,12 @@ start2081:
 	CMPQ       R8, R10
 	JAE        total16
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry2081:
 	CMPQ 192(DI), $0x01
@@ -10910,13 +10946,13 @@ near2081:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1856(R15), Z29, K5, Z17
+	VMULPS.Z    5568(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
@@ -10925,13 +10961,13 @@ near2081:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z2
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1984(R15), Z29, K5, Z18
+	VMULPS.Z    5696(R15), Z29, K5, Z18
 	VFMADD231PS Z29, Z31, Z3
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
@@ -10943,13 +10979,13 @@ near2081:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    2048(R15), Z29, K5, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z4
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     40(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    2112(R15), Z29, K5, Z18
+	VMULPS.Z    5824(R15), Z29, K5, Z18
 	VFMADD231PS Z29, Z31, Z5
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
@@ -10958,14 +10994,14 @@ near2081:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    2176(R15), Z29, K5, Z18
+	VMULPS.Z    5888(R15), Z29, K5, Z18
 	VFMADD231PS Z29, Z31, Z6
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     56(R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    2240(R15), Z29, K1, Z19
+	VMULPS.Z    5952(R15), Z29, K1, Z19
 	VFMADD231PS Z29, Z31, Z7
 	VSHUFF32X4  $0x88, Z19, Z18, Z25
 	VSHUFF32X4  $0xdd, Z19, Z18, Z26
@@ -10997,7 +11033,7 @@ asked2081:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
@@ -11005,7 +11041,7 @@ asked2081:
 	VPERMPS     8(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1856(R15), Z29, K5, Z17
+	VMULPS.Z    5568(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
@@ -11016,7 +11052,7 @@ asked2081:
 	VPERMPS     16(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z2
 	ADDQ        96(DI), AX
@@ -11024,7 +11060,7 @@ asked2081:
 	VPERMPS     24(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1984(R15), Z29, K5, Z18
+	VMULPS.Z    5696(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z3
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
@@ -11038,7 +11074,7 @@ asked2081:
 	VPERMPS     32(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    2048(R15), Z29, K5, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z4
 	ADDQ        96(DI), AX
@@ -11046,7 +11082,7 @@ asked2081:
 	VPERMPS     40(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    2112(R15), Z29, K5, Z18
+	VMULPS.Z    5824(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z5
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
@@ -11057,7 +11093,7 @@ asked2081:
 	VPERMPS     48(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    2176(R15), Z29, K5, Z18
+	VMULPS.Z    5888(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z6
 	ADDQ        96(DI), AX
@@ -11066,7 +11102,7 @@ asked2081:
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    2240(R15), Z29, K1, Z19
+	VMULPS.Z    5952(R15), Z29, K1, Z19
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -11139,23 +11175,23 @@ start2145:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -11163,12 +11199,12 @@ start2145:
 	CMPQ       R8, R10
 	JAE        total16
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry2145:
 	CMPQ 192(DI), $0x01
@@ -11182,13 +11218,13 @@ near2145:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1856(R15), Z29, K5, Z17
+	VMULPS.Z    5568(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
@@ -11197,14 +11233,14 @@ near2145:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z2
 	ADDQ        96(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1984(R15), Z29, K1, Z18
+	VMULPS.Z    5696(R15), Z29, K1, Z18
 	VFMADD231PS Z29, Z31, Z3
 	VSHUFPS     $0x44, Z18, Z17, Z25
 	VSHUFPS     $0xee, Z18, Z17, Z26
@@ -11233,7 +11269,7 @@ asked2145:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1792(R15), Z29, K5, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	ADDQ        96(DI), AX
@@ -11241,7 +11277,7 @@ asked2145:
 	VPERMPS     16(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1856(R15), Z29, K5, Z17
+	VMULPS.Z    5568(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z1
 	VSHUFPS     $0x44, Z17, Z16, Z25
@@ -11252,7 +11288,7 @@ asked2145:
 	VPERMPS     32(R11), Z31, Z31
 	ADDQ        96(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    1920(R15), Z29, K5, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z2
 	ADDQ        96(DI), AX
@@ -11261,7 +11297,7 @@ asked2145:
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    1984(R15), Z29, K1, Z18
+	VMULPS.Z    5696(R15), Z29, K1, Z18
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -11315,83 +11351,83 @@ start2048:
 	ADDQ       64(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1792(R15)
+	VMOVUPS    Z29, 5504(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1856(R15)
+	VMOVUPS    Z29, 5568(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1920(R15)
+	VMOVUPS    Z29, 5632(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 1984(R15)
+	VMOVUPS    Z29, 5696(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2048(R15)
+	VMOVUPS    Z29, 5760(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2112(R15)
+	VMOVUPS    Z29, 5824(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2176(R15)
+	VMOVUPS    Z29, 5888(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2240(R15)
+	VMOVUPS    Z29, 5952(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2304(R15)
+	VMOVUPS    Z29, 6016(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2368(R15)
+	VMOVUPS    Z29, 6080(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2432(R15)
+	VMOVUPS    Z29, 6144(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2496(R15)
+	VMOVUPS    Z29, 6208(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2560(R15)
+	VMOVUPS    Z29, 6272(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2624(R15)
+	VMOVUPS    Z29, 6336(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	PREFETCHT0 (R9)
 	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 2688(R15)
+	VMOVUPS    Z29, 6400(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	SUBQ       112(DI), AX
 	PREFETCHT0 (R9)
 	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 2752(R15)
+	VMOVUPS    Z29, 6464(R15)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -11411,12 +11447,12 @@ start2048:
 	CMPQ       R8, R10
 	JAE        total16
 	CMPQ       264(DI), $0x04
-	JE         groupFour512
+	JE         batchFour512
 	CMPQ       264(DI), $0x08
-	JE         groupEight512
+	JE         batchEight512
 	CMPQ       264(DI), $0x10
-	JE         groupSixteen512
-	JMP        group512
+	JE         batchSixteen512
+	JMP        batch512
 
 entry2048:
 	CMPQ 192(DI), $0x01
@@ -11431,12 +11467,12 @@ near2048:
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -11444,12 +11480,12 @@ near2048:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 8(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -11460,12 +11496,12 @@ near2048:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 16(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -11473,12 +11509,12 @@ near2048:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 24(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
 	VBROADCASTSS 28(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2240(R15), Z29, K5, Z19
+	VMULPS.Z     5952(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -11492,12 +11528,12 @@ near2048:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 32(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VMULPS.Z     6016(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z8
 	ADDQ         96(DI), AX
 	VBROADCASTSS 36(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2368(R15), Z29, K5, Z18
+	VMULPS.Z     6080(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z9
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -11505,12 +11541,12 @@ near2048:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 40(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VMULPS.Z     6144(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z10
 	ADDQ         96(DI), AX
 	VBROADCASTSS 44(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2496(R15), Z29, K5, Z19
+	VMULPS.Z     6208(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -11521,12 +11557,12 @@ near2048:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 48(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VMULPS.Z     6272(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z12
 	ADDQ         96(DI), AX
 	VBROADCASTSS 52(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2624(R15), Z29, K5, Z19
+	VMULPS.Z     6336(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -11534,13 +11570,13 @@ near2048:
 	ADDQ         96(DI), AX
 	VBROADCASTSS 56(R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2688(R15), Z29, K5, Z19
+	VMULPS.Z     6400(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z14
 	ADDQ         96(DI), AX
 	VBROADCASTSS 60(R11), Z31
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     2752(R15), Z29, K1, Z20
+	VMULPS.Z     6464(R15), Z29, K1, Z20
 	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z20, Z19, Z25
 	VSHUFF32X4   $0xee, Z20, Z19, Z26
@@ -11574,14 +11610,14 @@ asked2048:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -11591,14 +11627,14 @@ asked2048:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -11611,14 +11647,14 @@ asked2048:
 	VBROADCASTSS 16(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -11628,14 +11664,14 @@ asked2048:
 	VBROADCASTSS 24(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
 	VBROADCASTSS 28(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2240(R15), Z29, K5, Z19
+	VMULPS.Z     5952(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -11651,14 +11687,14 @@ asked2048:
 	VBROADCASTSS 32(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VMULPS.Z     6016(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z8
 	ADDQ         96(DI), AX
 	VBROADCASTSS 36(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2368(R15), Z29, K5, Z18
+	VMULPS.Z     6080(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z9
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -11668,14 +11704,14 @@ asked2048:
 	VBROADCASTSS 40(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VMULPS.Z     6144(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z10
 	ADDQ         96(DI), AX
 	VBROADCASTSS 44(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2496(R15), Z29, K5, Z19
+	VMULPS.Z     6208(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -11688,14 +11724,14 @@ asked2048:
 	VBROADCASTSS 48(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VMULPS.Z     6272(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z12
 	ADDQ         96(DI), AX
 	VBROADCASTSS 52(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2624(R15), Z29, K5, Z19
+	VMULPS.Z     6336(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -11705,7 +11741,7 @@ asked2048:
 	VBROADCASTSS 56(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2688(R15), Z29, K5, Z19
+	VMULPS.Z     6400(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z14
 	ADDQ         96(DI), AX
@@ -11713,7 +11749,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     2752(R15), Z29, K1, Z20
+	VMULPS.Z     6464(R15), Z29, K1, Z20
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -11750,14 +11786,14 @@ far2048:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -11767,14 +11803,14 @@ far2048:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -11787,14 +11823,14 @@ far2048:
 	VBROADCASTSS 16(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -11804,14 +11840,14 @@ far2048:
 	VBROADCASTSS 24(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
 	VBROADCASTSS 28(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2240(R15), Z29, K5, Z19
+	VMULPS.Z     5952(R15), Z29, K5, Z19
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -11827,14 +11863,14 @@ far2048:
 	VBROADCASTSS 32(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VMULPS.Z     6016(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z8
 	ADDQ         96(DI), AX
 	VBROADCASTSS 36(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2368(R15), Z29, K5, Z18
+	VMULPS.Z     6080(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z9
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -11844,14 +11880,14 @@ far2048:
 	VBROADCASTSS 40(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VMULPS.Z     6144(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z10
 	ADDQ         96(DI), AX
 	VBROADCASTSS 44(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2496(R15), Z29, K5, Z19
+	VMULPS.Z     6208(R15), Z29, K5, Z19
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -11864,14 +11900,14 @@ far2048:
 	VBROADCASTSS 48(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VMULPS.Z     6272(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z12
 	ADDQ         96(DI), AX
 	VBROADCASTSS 52(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2624(R15), Z29, K5, Z19
+	VMULPS.Z     6336(R15), Z29, K5, Z19
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -11881,7 +11917,7 @@ far2048:
 	VBROADCASTSS 56(R11), Z31
 	ADDQ         96(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     2688(R15), Z29, K5, Z19
+	VMULPS.Z     6400(R15), Z29, K5, Z19
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z14
 	ADDQ         96(DI), AX
@@ -11889,7 +11925,7 @@ far2048:
 	ADDQ         96(DI), R9
 	SUBQ         112(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     2752(R15), Z29, K1, Z20
+	VMULPS.Z     6464(R15), Z29, K1, Z20
 	PREFETCHT1   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT1   (R9)
@@ -11989,26 +12025,38 @@ stream2048:
 	JMP      written
 
 scores1:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group1:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     896(R15), Z17
-	VMOVUPS     960(R15), Z18
+	VMOVUPS     128(R12), Z17
+	VMOVUPS     192(R12), Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     1024(R15), Z17
-	VMOVUPS     1088(R15), Z18
+	VMOVUPS     256(R12), Z17
+	VMOVUPS     320(R12), Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1152(R15), Z18
-	VMOVUPS     1216(R15), Z19
+	VMOVUPS     384(R12), Z18
+	VMOVUPS     448(R12), Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
@@ -12018,26 +12066,26 @@ scores1:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     1280(R15), Z17
-	VMOVUPS     1344(R15), Z18
+	VMOVUPS     512(R12), Z17
+	VMOVUPS     576(R12), Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1408(R15), Z18
-	VMOVUPS     1472(R15), Z19
+	VMOVUPS     640(R12), Z18
+	VMOVUPS     704(R12), Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1536(R15), Z18
-	VMOVUPS     1600(R15), Z19
+	VMOVUPS     768(R12), Z18
+	VMOVUPS     832(R12), Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
-	VMOVUPS     1664(R15), Z19
-	VMOVUPS     1728(R15), Z20
+	VMOVUPS     896(R12), Z19
+	VMOVUPS     960(R12), Z20
 	VSHUFF32X4  $0x44, Z20, Z19, Z25
 	VSHUFF32X4  $0xee, Z20, Z19, Z26
 	VADDPS      Z26, Z25, Z19
@@ -12052,286 +12100,306 @@ scores1:
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add1
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      704(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed1
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      708(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x08
-	JE          placed1
-	MOVL        8(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      712(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x0c
-	JE          placed1
-	MOVL        12(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      716(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x10
-	JE          placed1
-	MOVL        16(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      720(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x14
-	JE          placed1
-	MOVL        20(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      724(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x18
-	JE          placed1
-	MOVL        24(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      728(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x1c
-	JE          placed1
-	MOVL        28(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      732(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x20
-	JE          placed1
-	MOVL        32(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      736(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x24
-	JE          placed1
-	MOVL        36(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      740(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x28
-	JE          placed1
-	MOVL        40(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      744(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x2c
-	JE          placed1
-	MOVL        44(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      748(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x30
-	JE          placed1
-	MOVL        48(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      752(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x34
-	JE          placed1
-	MOVL        52(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      756(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x38
-	JE          placed1
-	MOVL        56(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      760(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x3c
-	JE          placed1
-	MOVL        60(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      764(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	JMP         placed1
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x40
+	JAE         whole_1005
+	MOVQ        CX, R9
+	IMUL3Q      $0x01, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1005:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add1
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3392(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed1
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3396(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed1
+	MOVL    8(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3400(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed1
+	MOVL    12(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3404(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x10
+	JE      placed1
+	MOVL    16(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3408(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x14
+	JE      placed1
+	MOVL    20(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3412(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x18
+	JE      placed1
+	MOVL    24(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3416(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x1c
+	JE      placed1
+	MOVL    28(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3420(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x20
+	JE      placed1
+	MOVL    32(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3424(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x24
+	JE      placed1
+	MOVL    36(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3428(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x28
+	JE      placed1
+	MOVL    40(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3432(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x2c
+	JE      placed1
+	MOVL    44(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3436(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x30
+	JE      placed1
+	MOVL    48(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3440(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x34
+	JE      placed1
+	MOVL    52(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3444(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x38
+	JE      placed1
+	MOVL    56(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3448(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x3c
+	JE      placed1
+	MOVL    60(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3452(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	JMP     placed1
 
 add1:
 	MOVL   (R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 704(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3392(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x04
 	JE     placed1
 	MOVL   4(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 708(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3396(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x08
 	JE     placed1
 	MOVL   8(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 712(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3400(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x0c
 	JE     placed1
 	MOVL   12(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 716(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3404(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x10
 	JE     placed1
 	MOVL   16(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 720(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3408(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x14
 	JE     placed1
 	MOVL   20(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 724(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3412(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x18
 	JE     placed1
 	MOVL   24(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 728(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3416(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x1c
 	JE     placed1
 	MOVL   28(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 732(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3420(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x20
 	JE     placed1
 	MOVL   32(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 736(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3424(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x24
 	JE     placed1
 	MOVL   36(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 740(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3428(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x28
 	JE     placed1
 	MOVL   40(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 744(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3432(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x2c
 	JE     placed1
 	MOVL   44(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 748(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3436(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x30
 	JE     placed1
 	MOVL   48(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 752(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3440(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x34
 	JE     placed1
 	MOVL   52(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 756(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3444(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x38
 	JE     placed1
 	MOVL   56(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 760(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3448(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x3c
 	JE     placed1
 	MOVL   60(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 764(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3452(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 
 placed1:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total1
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000400, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, R13
+	SUBQ    $0x40, CX
+	JA      group1
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total1
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total1:
-	VMOVUPS    640(R15), Z25
-	VPERMILPS  $0xb1, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VPERMILPS  $0x4e, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0xb1, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VPERMILPS  $0xb1, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VPERMILPS  $0x4e, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0xb1, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000081
-	JB         below_1005
+	JB         below_1006
 	JMP        done129
 
-below_1005:
+below_1006:
 	JMP done128
 
 scores2:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group2:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     896(R15), Z17
-	VMOVUPS     960(R15), Z18
+	VMOVUPS     128(R12), Z17
+	VMOVUPS     192(R12), Z18
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     1024(R15), Z17
-	VMOVUPS     1088(R15), Z18
+	VMOVUPS     256(R12), Z17
+	VMOVUPS     320(R12), Z18
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1152(R15), Z18
-	VMOVUPS     1216(R15), Z19
+	VMOVUPS     384(R12), Z18
+	VMOVUPS     448(R12), Z19
 	VSHUFF32X4  $0x88, Z19, Z18, Z25
 	VSHUFF32X4  $0xdd, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
@@ -12343,180 +12411,200 @@ scores2:
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add2
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      704(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed2
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      712(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x08
-	JE          placed2
-	MOVL        8(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      720(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x0c
-	JE          placed2
-	MOVL        12(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      728(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x10
-	JE          placed2
-	MOVL        16(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      736(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x14
-	JE          placed2
-	MOVL        20(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      744(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x18
-	JE          placed2
-	MOVL        24(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      752(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x1c
-	JE          placed2
-	MOVL        28(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      760(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	JMP         placed2
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x20
+	JAE         whole_1007
+	MOVQ        CX, R9
+	IMUL3Q      $0x02, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1007:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add2
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3392(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed2
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3400(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed2
+	MOVL    8(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3408(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed2
+	MOVL    12(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3416(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x10
+	JE      placed2
+	MOVL    16(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3424(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x14
+	JE      placed2
+	MOVL    20(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3432(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x18
+	JE      placed2
+	MOVL    24(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3440(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x1c
+	JE      placed2
+	MOVL    28(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3448(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	JMP     placed2
 
 add2:
 	MOVL   (R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 704(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3392(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x04
 	JE     placed2
 	MOVL   4(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 712(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3400(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x08
 	JE     placed2
 	MOVL   8(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 720(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3408(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x0c
 	JE     placed2
 	MOVL   12(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 728(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3416(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x10
 	JE     placed2
 	MOVL   16(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 736(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3424(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x14
 	JE     placed2
 	MOVL   20(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 744(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3432(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x18
 	JE     placed2
 	MOVL   24(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 752(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3440(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x1c
 	JE     placed2
 	MOVL   28(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 760(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3448(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 
 placed2:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total2
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000200, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x20, R13
+	SUBQ    $0x20, CX
+	JA      group2
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total2
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total2:
-	VMOVUPS    640(R15), Z25
-	VPERMILPS  $0x4e, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0xb1, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VPERMILPS  $0x4e, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0xb1, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000101
-	JB         below_1006
+	JB         below_1008
 	CMPQ       72(DI), $0x00000121
-	JB         below_1007
+	JB         below_1009
 	JMP        done289
 
-below_1007:
+below_1009:
 	JMP done257
 
-below_1006:
+below_1008:
 	JMP done256
 
 scores4:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group4:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     896(R15), Z17
-	VMOVUPS     960(R15), Z18
+	VMOVUPS     128(R12), Z17
+	VMOVUPS     192(R12), Z18
 	VSHUFPS     $0x44, Z18, Z17, Z25
 	VSHUFPS     $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
@@ -12525,267 +12613,304 @@ scores4:
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add4
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     704(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed4
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     720(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	CMPQ        CX, $0x08
-	JE          placed4
-	MOVL        8(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     736(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	CMPQ        CX, $0x0c
-	JE          placed4
-	MOVL        12(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     752(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	JMP         placed4
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x10
+	JAE         whole_1010
+	MOVQ        CX, R9
+	IMUL3Q      $0x04, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1010:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add4
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed4
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3408(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed4
+	MOVL    8(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed4
+	MOVL    12(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3440(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	JMP     placed4
 
 add4:
 	MOVL    (R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 704(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed4
 	MOVL    4(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 720(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3408(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed4
 	MOVL    8(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 736(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed4
 	MOVL    12(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 752(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3440(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 
 placed4:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total4
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000100, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x10, R13
+	SUBQ    $0x10, CX
+	JA      group4
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total4
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total4:
-	VMOVUPS    640(R15), Z25
-	VSHUFF32X4 $0xb1, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VSHUFF32X4 $0xb1, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000221
-	JB         below_1008
+	JB         below_1011
 	CMPQ       72(DI), $0x00000261
-	JB         below_1009
+	JB         below_1012
 	JMP        done609
 
-below_1009:
+below_1012:
 	JMP done545
 
-below_1008:
+below_1011:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1010
+	JB   below_1013
 	JMP  done513
 
-below_1010:
+below_1013:
 	JMP done512
 
 scores8:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group8:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFPS     $0x88, Z17, Z16, Z25
 	VSHUFPS     $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add8
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     704(R15), Y24
-	VMOVUPS     Y24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed8
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     736(R15), Y24
-	VMOVUPS     Y24, (AX)(R9*4)
-	JMP         placed8
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x08
+	JAE         whole_1014
+	MOVQ        CX, R9
+	IMUL3Q      $0x08, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1014:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add8
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), Y24
+	VMOVUPS Y24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed8
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), Y24
+	VMOVUPS Y24, (AX)(R9*4)
+	JMP     placed8
 
 add8:
 	MOVL    (R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 704(R15), Y24
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed8
 	MOVL    4(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 736(R15), Y24
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 
 placed8:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total8
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000080, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x08, R13
+	SUBQ    $0x08, CX
+	JA      group8
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total8
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total8:
-	VMOVUPS    640(R15), Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JB         below_1011
+	JB         below_1015
 	CMPQ       72(DI), $0x00000461
-	JB         below_1012
+	JB         below_1016
 	JMP        done1121
 
-below_1012:
+below_1016:
 	JMP done1057
 
-below_1011:
+below_1015:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1013
+	JB   below_1017
 	JMP  done1025
 
-below_1013:
+below_1017:
 	JMP done1024
 
 scores16:
-	VMOVUPS     768(R15), Z16
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group16:
+	VMOVUPS     (R12), Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	VADDPS      Z23, Z27, K4, Z27
+	VMOVUPS     Z23, 3392(R15)
+	CMPQ        416(DI), $0x00
 	JNE         add16
 	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     704(R15), Z24
+	IMULQ       400(DI), R9
+	VMOVUPS     3392(R15), Z24
 	VMOVUPS     Z24, (AX)(R9*4)
 	JMP         placed16
 
 add16:
 	MOVL    (R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 704(R15), Z24
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), Z24
 	VADDPS  (AX)(R9*4), Z24, Z24
 	VMOVUPS Z24, (AX)(R9*4)
 
 placed16:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total16
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000040, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x04, R13
+	SUBQ    $0x04, CX
+	JA      group16
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total16
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total16:
-	VMOVUPS 640(R15), Z25
-	MOVQ    320(DI), R9
+	VMOVUPS 3328(R15), Z27
+	MOVQ    328(DI), R9
 	IMULQ   DX, R9
-	ADDQ    312(DI), R9
+	ADDQ    320(DI), R9
 	MOVQ    272(DI), AX
 	KMOVW   AX, K2
-	VMOVUPS Z25, K2, (R9)
+	VMOVUPS Z27, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JB      below_1014
+	JB      below_1018
 	CMPQ    72(DI), $0x00000861
-	JB      below_1015
+	JB      below_1019
 	JMP     done2145
 
-below_1015:
+below_1019:
 	JMP done2081
 
-below_1014:
+below_1018:
 	JMP done2048
 
 written:
@@ -13055,121 +13180,121 @@ row129:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x09
-	JAE    above_1033
+	JAE    above_1037
 	CMPQ   R10, $0x05
-	JAE    above_1034
+	JAE    above_1038
 	CMPQ   R10, $0x03
-	JB     load_1018
+	JB     load_1022
 	CMPQ   R10, $0x04
-	JB     load_1019
-	JMP    load_1020
+	JB     load_1023
+	JMP    load_1024
 
-above_1034:
+above_1038:
 	CMPQ R10, $0x07
-	JAE  above_1035
+	JAE  above_1039
 	CMPQ R10, $0x06
-	JB   load_1021
-	JMP  load_1022
-
-above_1035:
-	CMPQ R10, $0x08
-	JB   load_1023
-	JMP  load_1024
-
-above_1033:
-	CMPQ R10, $0x0d
-	JAE  above_1036
-	CMPQ R10, $0x0b
-	JAE  above_1037
-	CMPQ R10, $0x0a
 	JB   load_1025
 	JMP  load_1026
 
-above_1037:
-	CMPQ R10, $0x0c
+above_1039:
+	CMPQ R10, $0x08
 	JB   load_1027
 	JMP  load_1028
 
-above_1036:
-	CMPQ R10, $0x0f
-	JAE  above_1038
-	CMPQ R10, $0x0e
+above_1037:
+	CMPQ R10, $0x0d
+	JAE  above_1040
+	CMPQ R10, $0x0b
+	JAE  above_1041
+	CMPQ R10, $0x0a
 	JB   load_1029
 	JMP  load_1030
 
-above_1038:
+above_1041:
+	CMPQ R10, $0x0c
+	JB   load_1031
+	JMP  load_1032
+
+above_1040:
+	CMPQ R10, $0x0f
+	JAE  above_1042
+	CMPQ R10, $0x0e
+	JB   load_1033
+	JMP  load_1034
+
+above_1042:
 	CMPQ        R10, $0x10
-	JB          load_1031
+	JB          load_1035
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS -960(R15), Z29, Z16
 	PREFETCHT0  -960(R9)
 
-load_1031:
+load_1035:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS -896(R15), Z29, Z16
 	PREFETCHT0  -896(R9)
 
-load_1030:
+load_1034:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS -832(R15), Z29, Z16
 	PREFETCHT0  -832(R9)
 
-load_1029:
+load_1033:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS -768(R15), Z29, Z16
 	PREFETCHT0  -768(R9)
 
-load_1028:
+load_1032:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS -704(R15), Z29, Z16
 	PREFETCHT0  -704(R9)
 
-load_1027:
+load_1031:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS -640(R15), Z29, Z16
 	PREFETCHT0  -640(R9)
 
-load_1026:
+load_1030:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS -576(R15), Z29, Z16
 	PREFETCHT0  -576(R9)
 
-load_1025:
+load_1029:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS -512(R15), Z29, Z16
 	PREFETCHT0  -512(R9)
 
-load_1024:
+load_1028:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS -448(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 
-load_1023:
+load_1027:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS -384(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 
-load_1022:
+load_1026:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS -320(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 
-load_1021:
+load_1025:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS -256(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 
-load_1020:
+load_1024:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 
-load_1019:
+load_1023:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 
-load_1018:
+load_1022:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
@@ -13253,53 +13378,53 @@ row257:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x05
-	JAE    above_1050
+	JAE    above_1054
 	CMPQ   R10, $0x03
-	JB     load_1043
+	JB     load_1047
 	CMPQ   R10, $0x04
-	JB     load_1044
-	JMP    load_1045
+	JB     load_1048
+	JMP    load_1049
 
-above_1050:
+above_1054:
 	CMPQ R10, $0x07
-	JAE  above_1051
+	JAE  above_1055
 	CMPQ R10, $0x06
-	JB   load_1046
-	JMP  load_1047
+	JB   load_1050
+	JMP  load_1051
 
-above_1051:
+above_1055:
 	CMPQ        R10, $0x08
-	JB          load_1048
+	JB          load_1052
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS -448(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 
-load_1048:
+load_1052:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS -384(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 
-load_1047:
+load_1051:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS -320(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 
-load_1046:
+load_1050:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS -256(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 
-load_1045:
+load_1049:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 
-load_1044:
+load_1048:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 
-load_1043:
+load_1047:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
@@ -13311,53 +13436,53 @@ load_1043:
 	ADDQ        232(DI), R9
 	ADDQ        232(DI), R15
 	CMPQ        R10, $0x05
-	JAE         above_1060
+	JAE         above_1064
 	CMPQ        R10, $0x03
-	JB          load_1053
+	JB          load_1057
 	CMPQ        R10, $0x04
-	JB          load_1054
-	JMP         load_1055
-
-above_1060:
-	CMPQ R10, $0x07
-	JAE  above_1061
-	CMPQ R10, $0x06
-	JB   load_1056
-	JMP  load_1057
-
-above_1061:
-	CMPQ        R10, $0x08
 	JB          load_1058
+	JMP         load_1059
+
+above_1064:
+	CMPQ R10, $0x07
+	JAE  above_1065
+	CMPQ R10, $0x06
+	JB   load_1060
+	JMP  load_1061
+
+above_1065:
+	CMPQ        R10, $0x08
+	JB          load_1062
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS -448(R15), Z29, Z17
 	PREFETCHT0  -448(R9)
 
-load_1058:
+load_1062:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS -384(R15), Z29, Z17
 	PREFETCHT0  -384(R9)
 
-load_1057:
+load_1061:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS -320(R15), Z29, Z17
 	PREFETCHT0  -320(R9)
 
-load_1056:
+load_1060:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS -256(R15), Z29, Z17
 	PREFETCHT0  -256(R9)
 
-load_1055:
+load_1059:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 
-load_1054:
+load_1058:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 
-load_1053:
+load_1057:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z17
 	PREFETCHT0  -64(R9)
@@ -13494,52 +13619,25 @@ row513:
 	LEAQ        (AX)(BX*8), R9
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R10, $0x03
-	JB          load_1070
+	JB          load_1074
 	CMPQ        R10, $0x04
-	JB          load_1071
+	JB          load_1075
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 
-load_1071:
+load_1075:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 
-load_1070:
+load_1074:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
 	VMOVUPS     (AX), Z29
 	VFMADD231PS (R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	CMPQ        R10, $0x03
-	JB          load_1074
-	CMPQ        R10, $0x04
-	JB          load_1075
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z17
-	PREFETCHT0  -192(R9)
-
-load_1075:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z17
-	PREFETCHT0  -128(R9)
-
-load_1074:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
 	ADDQ        232(DI), AX
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
@@ -13564,8 +13662,11 @@ load_1078:
 	VMOVUPS     (AX), Z29
 	VFMADD231PS (R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
 	ADDQ        232(DI), AX
-	VPXORD      Z18, Z18, Z18
+	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	ADDQ        232(DI), R15
 	CMPQ        R10, $0x03
@@ -13573,15 +13674,39 @@ load_1078:
 	CMPQ        R10, $0x04
 	JB          load_1083
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z18
+	VFMADD231PS -192(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 
 load_1083:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z18
+	VFMADD231PS -128(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 
 load_1082:
+	VMOVUPS     -64(AX), Z29
+	VFMADD231PS -64(R15), Z29, Z17
+	PREFETCHT0  -64(R9)
+	VMOVUPS     (AX), Z29
+	VFMADD231PS (R15), Z29, K5, Z17
+	PREFETCHT0  (R9)
+	ADDQ        232(DI), AX
+	VPXORD      Z18, Z18, Z18
+	ADDQ        232(DI), R9
+	ADDQ        232(DI), R15
+	CMPQ        R10, $0x03
+	JB          load_1086
+	CMPQ        R10, $0x04
+	JB          load_1087
+	VMOVUPS     -192(AX), Z29
+	VFMADD231PS -192(R15), Z29, Z18
+	PREFETCHT0  -192(R9)
+
+load_1087:
+	VMOVUPS     -128(AX), Z29
+	VFMADD231PS -128(R15), Z29, Z18
+	PREFETCHT0  -128(R9)
+
+load_1086:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z18
 	PREFETCHT0  -64(R9)
@@ -14603,152 +14728,152 @@ row:
 	TESTQ     CX, CX
 	JZ        added
 	CMPQ      R10, $0x09
-	JAE       above_1159
+	JAE       above_1163
 	CMPQ      R10, $0x05
-	JAE       above_1160
+	JAE       above_1164
 	CMPQ      R10, $0x03
-	JAE       above_1161
+	JAE       above_1165
 	CMPQ      R10, $0x02
-	JB        load_1143
-	JMP       load_1144
+	JB        load_1147
+	JMP       load_1148
 
-above_1161:
+above_1165:
 	CMPQ R10, $0x04
-	JB   load_1145
-	JMP  load_1146
-
-above_1160:
-	CMPQ R10, $0x07
-	JAE  above_1162
-	CMPQ R10, $0x06
-	JB   load_1147
-	JMP  load_1148
-
-above_1162:
-	CMPQ R10, $0x08
 	JB   load_1149
 	JMP  load_1150
 
-above_1159:
-	CMPQ R10, $0x0d
-	JAE  above_1163
-	CMPQ R10, $0x0b
-	JAE  above_1164
-	CMPQ R10, $0x0a
+above_1164:
+	CMPQ R10, $0x07
+	JAE  above_1166
+	CMPQ R10, $0x06
 	JB   load_1151
 	JMP  load_1152
 
-above_1164:
-	CMPQ R10, $0x0c
+above_1166:
+	CMPQ R10, $0x08
 	JB   load_1153
 	JMP  load_1154
 
 above_1163:
-	CMPQ R10, $0x0f
-	JAE  above_1165
-	CMPQ R10, $0x0e
+	CMPQ R10, $0x0d
+	JAE  above_1167
+	CMPQ R10, $0x0b
+	JAE  above_1168
+	CMPQ R10, $0x0a
 	JB   load_1155
 	JMP  load_1156
 
-above_1165:
+above_1168:
+	CMPQ R10, $0x0c
+	JB   load_1157
+	JMP  load_1158
+
+above_1167:
+	CMPQ R10, $0x0f
+	JAE  above_1169
+	CMPQ R10, $0x0e
+	JB   load_1159
+	JMP  load_1160
+
+above_1169:
 	CMPQ        R10, $0x10
-	JB          load_1157
+	JB          load_1161
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -960(CX), Z29
 	VFMADD231PS (R15), Z31, Z29
 	VMOVUPS     Z29, -960(CX)
 
-load_1157:
+load_1161:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -896(CX), Z29
 	VFMADD231PS 64(R15), Z31, Z29
 	VMOVUPS     Z29, -896(CX)
 
-load_1156:
+load_1160:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -832(CX), Z29
 	VFMADD231PS 128(R15), Z31, Z29
 	VMOVUPS     Z29, -832(CX)
 
-load_1155:
+load_1159:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -768(CX), Z29
 	VFMADD231PS 192(R15), Z31, Z29
 	VMOVUPS     Z29, -768(CX)
 
-load_1154:
+load_1158:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -704(CX), Z29
 	VFMADD231PS 256(R15), Z31, Z29
 	VMOVUPS     Z29, -704(CX)
 
-load_1153:
+load_1157:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -640(CX), Z29
 	VFMADD231PS 320(R15), Z31, Z29
 	VMOVUPS     Z29, -640(CX)
 
-load_1152:
+load_1156:
 	VPERMPS     Z26, Z16, Z31
 	VMOVUPS     -576(CX), Z29
 	VFMADD231PS 384(R15), Z31, Z29
 	VMOVUPS     Z29, -576(CX)
 
-load_1151:
+load_1155:
 	VPERMPS     Z26, Z17, Z31
 	VMOVUPS     -512(CX), Z29
 	VFMADD231PS 448(R15), Z31, Z29
 	VMOVUPS     Z29, -512(CX)
 
-load_1150:
+load_1154:
 	VPERMPS     Z26, Z18, Z31
 	VMOVUPS     -448(CX), Z29
 	VFMADD231PS 512(R15), Z31, Z29
 	VMOVUPS     Z29, -448(CX)
 
-load_1149:
+load_1153:
 	VPERMPS     Z26, Z19, Z31
 	VMOVUPS     -384(CX), Z29
 	VFMADD231PS 576(R15), Z31, Z29
 	VMOVUPS     Z29, -384(CX)
 
-load_1148:
+load_1152:
 	VPERMPS     Z26, Z20, Z31
 	VMOVUPS     -320(CX), Z29
 	VFMADD231PS 640(R15), Z31, Z29
 	VMOVUPS     Z29, -320(CX)
 
-load_1147:
+load_1151:
 	VPERMPS     Z26, Z21, Z31
 	VMOVUPS     -256(CX), Z29
 	VFMADD231PS 704(R15), Z31, Z29
 	VMOVUPS     Z29, -256(CX)
 
-load_1146:
+load_1150:
 	VPERMPS     Z26, Z22, Z31
 	VMOVUPS     -192(CX), Z29
 	VFMADD231PS 768(R15), Z31, Z29
 	VMOVUPS     Z29, -192(CX)
 
-load_1145:
+load_1149:
 	VPERMPS     Z26, Z23, Z31
 	VMOVUPS     -128(CX), Z29
 	VFMADD231PS 832(R15), Z31, Z29
 	VMOVUPS     Z29, -128(CX)
 
-load_1144:
+load_1148:
 	VPERMPS     Z26, Z24, Z31
 	VMOVUPS     -64(CX), Z29
 	VFMADD231PS 896(R15), Z31, Z29
 	VMOVUPS     Z29, -64(CX)
 
-load_1143:
+load_1147:
 	VPERMPS     Z26, Z25, Z31
 	VMOVUPS.Z   (CX), K1, Z29
 	VFMADD231PS 960(R15), Z31, Z29
@@ -14757,122 +14882,122 @@ load_1143:
 
 added:
 	CMPQ R10, $0x09
-	JAE  above_1182
+	JAE  above_1186
 	CMPQ R10, $0x05
-	JAE  above_1183
+	JAE  above_1187
 	CMPQ R10, $0x03
-	JAE  above_1184
+	JAE  above_1188
 	CMPQ R10, $0x02
-	JB   load_1166
-	JMP  load_1167
-
-above_1184:
-	CMPQ R10, $0x04
-	JB   load_1168
-	JMP  load_1169
-
-above_1183:
-	CMPQ R10, $0x07
-	JAE  above_1185
-	CMPQ R10, $0x06
 	JB   load_1170
 	JMP  load_1171
 
-above_1185:
-	CMPQ R10, $0x08
+above_1188:
+	CMPQ R10, $0x04
 	JB   load_1172
 	JMP  load_1173
 
-above_1182:
-	CMPQ R10, $0x0d
-	JAE  above_1186
-	CMPQ R10, $0x0b
-	JAE  above_1187
-	CMPQ R10, $0x0a
+above_1187:
+	CMPQ R10, $0x07
+	JAE  above_1189
+	CMPQ R10, $0x06
 	JB   load_1174
 	JMP  load_1175
 
-above_1187:
-	CMPQ R10, $0x0c
+above_1189:
+	CMPQ R10, $0x08
 	JB   load_1176
 	JMP  load_1177
 
 above_1186:
-	CMPQ R10, $0x0f
-	JAE  above_1188
-	CMPQ R10, $0x0e
+	CMPQ R10, $0x0d
+	JAE  above_1190
+	CMPQ R10, $0x0b
+	JAE  above_1191
+	CMPQ R10, $0x0a
 	JB   load_1178
 	JMP  load_1179
 
-above_1188:
+above_1191:
+	CMPQ R10, $0x0c
+	JB   load_1180
+	JMP  load_1181
+
+above_1190:
+	CMPQ R10, $0x0f
+	JAE  above_1192
+	CMPQ R10, $0x0e
+	JB   load_1182
+	JMP  load_1183
+
+above_1192:
 	CMPQ        R10, $0x10
-	JB          load_1180
+	JB          load_1184
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -960(AX), Z31, Z0
 
-load_1180:
+load_1184:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -896(AX), Z31, Z1
 
-load_1179:
+load_1183:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -832(AX), Z31, Z2
 
-load_1178:
+load_1182:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -768(AX), Z31, Z3
 
-load_1177:
+load_1181:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -704(AX), Z31, Z4
 
-load_1176:
+load_1180:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -640(AX), Z31, Z5
 
-load_1175:
+load_1179:
 	VPERMPS     Z26, Z16, Z31
 	VFMADD231PS -576(AX), Z31, Z6
 
-load_1174:
+load_1178:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS -512(AX), Z31, Z7
 
-load_1173:
+load_1177:
 	VPERMPS     Z26, Z18, Z31
 	VFMADD231PS -448(AX), Z31, Z8
 
-load_1172:
+load_1176:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS -384(AX), Z31, Z9
 
-load_1171:
+load_1175:
 	VPERMPS     Z26, Z20, Z31
 	VFMADD231PS -320(AX), Z31, Z10
 
-load_1170:
+load_1174:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS -256(AX), Z31, Z11
 
-load_1169:
+load_1173:
 	VPERMPS     Z26, Z22, Z31
 	VFMADD231PS -192(AX), Z31, Z12
 
-load_1168:
+load_1172:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS -128(AX), Z31, Z13
 
-load_1167:
+load_1171:
 	VPERMPS     Z26, Z24, Z31
 	VFMADD231PS -64(AX), Z31, Z14
 
-load_1166:
+load_1170:
 	VPERMPS     Z26, Z25, Z31
 	VFMADD231PS (AX), Z31, K1, Z15
 	ADDQ        R12, R11
@@ -14921,15 +15046,15 @@ TEXT ·attendGrad512b16(SB), NOSPLIT, $8-8
 	KMOVD        R9, K6
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	XORQ         DX, DX
-	MOVQ         R8, 448(DI)
 	MOVQ         R8, 456(DI)
+	MOVQ         R8, 464(DI)
 	CMPQ         264(DI), $0x04
-	JE           groupFour512
+	JE           batchFour512
 	CMPQ         264(DI), $0x08
-	JE           groupEight512
+	JE           batchEight512
 	CMPQ         264(DI), $0x10
-	JE           groupSixteen512
-	JMP          group512
+	JE           batchSixteen512
+	JMP          batch512
 
 row:
 	MOVQ    (DI), R9
@@ -14937,168 +15062,175 @@ row:
 	MOVQ    8(DI), R9
 	LEAQ    (R9)(R10*4), R10
 	VPXORD  Z16, Z16, Z16
-	VMOVUPS Z16, 640(R15)
+	VMOVUPS Z16, 3328(R15)
 	CMPQ    72(DI), $0x00000261
-	JB      below_1189
+	JB      below_1193
 	CMPQ    72(DI), $0x00000461
-	JB      below_1190
+	JB      below_1194
 	CMPQ    72(DI), $0x00000821
-	JB      below_1191
+	JB      below_1195
 	CMPQ    72(DI), $0x00000861
-	JB      below_1192
+	JB      below_1196
 	JMP     start2145
 
-below_1192:
+below_1196:
 	JMP start2081
 
-below_1191:
+below_1195:
 	CMPQ 72(DI), $0x00000800
-	JB   below_1193
+	JB   below_1197
 	JMP  start2048
 
-below_1193:
+below_1197:
 	JMP start1121
 
-below_1190:
+below_1194:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1194
+	JB   below_1198
 	CMPQ 72(DI), $0x00000421
-	JB   below_1195
+	JB   below_1199
 	JMP  start1057
 
-below_1195:
+below_1199:
 	JMP start1025
 
-below_1194:
+below_1198:
 	CMPQ 72(DI), $0x00000400
-	JB   below_1196
+	JB   below_1200
 	JMP  start1024
 
-below_1196:
+below_1200:
 	JMP start609
 
-below_1189:
+below_1193:
 	CMPQ 72(DI), $0x00000121
-	JB   below_1197
+	JB   below_1201
 	CMPQ 72(DI), $0x00000201
-	JB   below_1198
+	JB   below_1202
 	CMPQ 72(DI), $0x00000221
-	JB   below_1199
+	JB   below_1203
 	JMP  start545
 
-below_1199:
+below_1203:
 	JMP start513
 
-below_1198:
+below_1202:
 	CMPQ 72(DI), $0x00000200
-	JB   below_1200
+	JB   below_1204
 	JMP  start512
 
-below_1200:
+below_1204:
 	JMP start289
 
-below_1197:
+below_1201:
 	CMPQ 72(DI), $0x00000100
-	JB   below_1201
+	JB   below_1205
 	CMPQ 72(DI), $0x00000101
-	JB   below_1202
+	JB   below_1206
 	JMP  start257
 
-below_1202:
+below_1206:
 	JMP start256
 
-below_1201:
+below_1205:
 	CMPQ 72(DI), $0x00000081
-	JB   below_1203
+	JB   below_1207
 	JMP  start129
 
-below_1203:
+below_1207:
 	JMP start128
 
-group512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batch512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   same512
 
-again_1204:
-	MOVQ      440(DI), AX
+again_1208:
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1204
-	MOVQ      304(DI), R9
+	JE        again_1208
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
-	JE        drawn_1207
-	MOVQ      368(DI), R9
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
+	JE        drawn_1211
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1205
+	JZ        noids_1209
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1206
+	JMP       hash_1210
 
-noids_1205:
-	MOVQ 376(DI), R9
+noids_1209:
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1206:
+hash_1210:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1207:
+drawn_1211:
 same512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+group512:
 	LEAQ 156(R12), R9
 	CMPQ R9, 216(DI)
-	JA   asked_1208
+	JA   asked_1212
 	MOVQ 232(DI), AX
-	MOVQ 384(DI), R11
-	MOVQ 400(DI), R13
+	MOVQ 392(DI), R11
+	MOVQ 408(DI), R13
 	SUBQ 8(DI), R13
 	ADDQ R12, R13
 	MOVQ 280(DI), CX
 	LEAQ 96(R12)(CX*1), CX
-	MOVQ CX, 464(DI)
+	MOVQ CX, 480(DI)
 	LEAQ 96(R12), CX
 
-ask_1210:
+ask_1214:
 	MOVL       (CX), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), R9
-	IMULQ      392(DI), R9
+	IMULQ      400(DI), R9
 	PREFETCHT0 (R11)(R9*4)
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
-	CMPQ       CX, 464(DI)
-	JB         ask_1210
+	CMPQ       CX, 480(DI)
+	JB         ask_1214
 
-asked_1208:
+asked_1212:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVQ              280(DI), CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -15108,10 +15240,9 @@ asked_1208:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	MOVQ              288(DI), R9
+	MOVQ              296(DI), R9
 	VMOVDQU32         64(R9), Z17
 	VPERMD            Z23, Z17, Z23
 	VPSLLD            $0x01, Z23, Z24
@@ -15134,11 +15265,11 @@ asked_1208:
 	VPXORD            Z22, Z22, Z22
 	VGATHERDPS        (AX)(Z23*4), K2, Z22
 	LEAQ              (AX)(R9*4), AX
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -15158,17 +15289,17 @@ asked_1208:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                kept512
-	MOVQ              360(DI), AX
+	MOVQ              368(DI), AX
 	KMOVW             K7, K2
 	VPXORD            Z25, Z25, Z25
 	VGATHERDPS        4(AX)(Z24*4), K2, Z25
 	KMOVW             K7, K2
 	VPXORD            Z18, Z18, Z18
 	VGATHERDPS        (AX)(Z24*4), K2, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -15176,189 +15307,204 @@ asked_1208:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 kept512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    280(DI), R12
+	CMPQ    R12, 456(DI)
+	JB      group512
 
 made512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begun512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begun512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000261
-	JB    below_1211
-	CMPQ  72(DI), $0x00000461
-	JB    below_1212
-	CMPQ  72(DI), $0x00000821
-	JB    below_1213
-	CMPQ  72(DI), $0x00000861
-	JB    below_1214
-	JMP   entry2145
-
-below_1214:
-	JMP entry2081
-
-below_1213:
-	CMPQ 72(DI), $0x00000800
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000261
 	JB   below_1215
-	JMP  entry2048
-
-below_1215:
-	JMP entry1121
-
-below_1212:
-	CMPQ 72(DI), $0x00000401
+	CMPQ 72(DI), $0x00000461
 	JB   below_1216
-	CMPQ 72(DI), $0x00000421
+	CMPQ 72(DI), $0x00000821
 	JB   below_1217
-	JMP  entry1057
-
-below_1217:
-	JMP entry1025
-
-below_1216:
-	CMPQ 72(DI), $0x00000400
+	CMPQ 72(DI), $0x00000861
 	JB   below_1218
-	JMP  entry1024
+	JMP  entry2145
 
 below_1218:
-	JMP entry609
+	JMP entry2081
 
-below_1211:
-	CMPQ 72(DI), $0x00000121
+below_1217:
+	CMPQ 72(DI), $0x00000800
 	JB   below_1219
-	CMPQ 72(DI), $0x00000201
-	JB   below_1220
-	CMPQ 72(DI), $0x00000221
-	JB   below_1221
-	JMP  entry545
-
-below_1221:
-	JMP entry513
-
-below_1220:
-	CMPQ 72(DI), $0x00000200
-	JB   below_1222
-	JMP  entry512
-
-below_1222:
-	JMP entry289
+	JMP  entry2048
 
 below_1219:
-	CMPQ 72(DI), $0x00000100
+	JMP entry1121
+
+below_1216:
+	CMPQ 72(DI), $0x00000401
+	JB   below_1220
+	CMPQ 72(DI), $0x00000421
+	JB   below_1221
+	JMP  entry1057
+
+below_1221:
+	JMP entry1025
+
+below_1220:
+	CMPQ 72(DI), $0x00000400
+	JB   below_1222
+	JMP  entry1024
+
+below_1222:
+	JMP entry609
+
+below_1215:
+	CMPQ 72(DI), $0x00000121
 	JB   below_1223
-	CMPQ 72(DI), $0x00000101
+	CMPQ 72(DI), $0x00000201
 	JB   below_1224
-	JMP  entry257
-
-below_1224:
-	JMP entry256
-
-below_1223:
-	CMPQ 72(DI), $0x00000081
+	CMPQ 72(DI), $0x00000221
 	JB   below_1225
-	JMP  entry129
+	JMP  entry545
 
 below_1225:
+	JMP entry513
+
+below_1224:
+	CMPQ 72(DI), $0x00000200
+	JB   below_1226
+	JMP  entry512
+
+below_1226:
+	JMP entry289
+
+below_1223:
+	CMPQ 72(DI), $0x00000100
+	JB   below_1227
+	CMPQ 72(DI), $0x00000101
+	JB   below_1228
+	JMP  entry257
+
+below_1228:
+	JMP entry256
+
+below_1227:
+	CMPQ 72(DI), $0x00000081
+	JB   below_1229
+	JMP  entry129
+
+below_1229:
 	JMP entry128
 
-groupFour512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batchFour512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   sameFour512
 
-again_1226:
-	MOVQ      440(DI), AX
+again_1230:
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1226
-	MOVQ      304(DI), R9
+	JE        again_1230
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
-	JE        drawn_1229
-	MOVQ      368(DI), R9
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
+	JE        drawn_1233
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1227
+	JZ        noids_1231
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1228
+	JMP       hash_1232
 
-noids_1227:
-	MOVQ 376(DI), R9
+noids_1231:
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1228:
+hash_1232:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1229:
+drawn_1233:
 sameFour512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+groupFour512:
 	LEAQ       108(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1230
+	JA         asked_1234
 	MOVQ       232(DI), AX
-	MOVQ       384(DI), R11
-	MOVQ       400(DI), R13
+	MOVQ       392(DI), R11
+	MOVQ       408(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       104(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       104(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       108(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       108(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       336(DI), $0x00
-	JE         keys_1231
-	MOVQ       360(DI), R11
+	CMPQ       344(DI), $0x00
+	JE         keys_1235
+	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
@@ -15368,19 +15514,14 @@ sameFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1231:
-asked_1230:
+keys_1235:
+asked_1234:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000010, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -15389,20 +15530,19 @@ asked_1230:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 704(R15)
-	MOVL              704(R15), R9
+	VMOVDQU32         X23, 3392(R15)
+	MOVL              3392(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z24
-	MOVL              712(R15), R9
+	MOVL              3400(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
-	MOVL              716(R15), R9
+	MOVL              3404(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
@@ -15415,11 +15555,11 @@ asked_1230:
 	VSHUFF32X4        $0xdd, Z22, Z20, Z23
 	VSHUFF32X4        $0x88, Z22, Z20, Z20
 	VMOVAPS           Z23, Z22
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -15439,24 +15579,24 @@ asked_1230:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                keptFour512
-	MOVQ              360(DI), AX
-	MOVL              704(R15), R9
+	MOVQ              368(DI), AX
+	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	VMOVHPD           (AX)(R9*8), X18, X18
-	MOVL              712(R15), R9
+	MOVL              3400(R15), R9
 	VMOVSD            (AX)(R9*8), X25
-	MOVL              716(R15), R9
+	MOVL              3404(R15), R9
 	VMOVHPD           (AX)(R9*8), X25, X25
 	VINSERTF64X2      $0x01, X25, Y18, Y18
 	VMOVDQU32         keys4_1<>+0(SB), Z25
 	VPERMPS           Z18, Z25, Z25
 	VMOVDQU32         keys4_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -15464,100 +15604,115 @@ asked_1230:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 keptFour512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x10, R12
+	CMPQ    R12, 456(DI)
+	JB      groupFour512
 
 madeFour512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begunFour512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begunFour512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000221
-	JB    below_1232
-	CMPQ  72(DI), $0x00000261
-	JB    below_1233
-	JMP   entry609
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000221
+	JB   below_1236
+	CMPQ 72(DI), $0x00000261
+	JB   below_1237
+	JMP  entry609
 
-below_1233:
+below_1237:
 	JMP entry545
 
-below_1232:
+below_1236:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1234
+	JB   below_1238
 	JMP  entry513
 
-below_1234:
+below_1238:
 	JMP entry512
 
-groupEight512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batchEight512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   sameEight512
 
-again_1235:
-	MOVQ      440(DI), AX
+again_1239:
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1235
-	MOVQ      304(DI), R9
+	JE        again_1239
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
-	JE        drawn_1238
-	MOVQ      368(DI), R9
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
+	JE        drawn_1242
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1236
+	JZ        noids_1240
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1237
+	JMP       hash_1241
 
-noids_1236:
-	MOVQ 376(DI), R9
+noids_1240:
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1237:
+hash_1241:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1238:
+drawn_1242:
 sameEight512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+groupEight512:
 	LEAQ       100(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1239
+	JA         asked_1243
 	MOVQ       232(DI), AX
-	MOVQ       384(DI), R11
-	MOVQ       400(DI), R13
+	MOVQ       392(DI), R11
+	MOVQ       408(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
@@ -15565,36 +15720,31 @@ sameEight512:
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       336(DI), $0x00
-	JE         keys_1240
-	MOVQ       360(DI), R11
+	CMPQ       344(DI), $0x00
+	JE         keys_1244
+	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1240:
-asked_1239:
+keys_1244:
+asked_1243:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000008, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -15603,15 +15753,14 @@ asked_1239:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 704(R15)
-	MOVL              704(R15), R9
+	VMOVDQU32         X23, 3392(R15)
+	MOVL              3392(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	VMOVUPS           64(AX)(R9*4), Z26
@@ -15625,11 +15774,11 @@ asked_1239:
 	VSHUFF32X4        $0xdd, Z22, Z20, Z23
 	VSHUFF32X4        $0x88, Z22, Z20, Z20
 	VMOVAPS           Z23, Z22
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -15649,19 +15798,19 @@ asked_1239:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                keptEight512
-	MOVQ              360(DI), AX
-	MOVL              704(R15), R9
+	MOVQ              368(DI), AX
+	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
-	MOVL              708(R15), R9
+	MOVL              3396(R15), R9
 	VMOVHPD           (AX)(R9*8), X18, X18
 	VMOVDQU32         keys8_1<>+0(SB), Z25
 	VPERMPS           Z18, Z25, Z25
 	VMOVDQU32         keys8_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -15669,100 +15818,115 @@ asked_1239:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 keptEight512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x08, R12
+	CMPQ    R12, 456(DI)
+	JB      groupEight512
 
 madeEight512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begunEight512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begunEight512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000421
-	JB    below_1241
-	CMPQ  72(DI), $0x00000461
-	JB    below_1242
-	JMP   entry1121
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000421
+	JB   below_1245
+	CMPQ 72(DI), $0x00000461
+	JB   below_1246
+	JMP  entry1121
 
-below_1242:
+below_1246:
 	JMP entry1057
 
-below_1241:
+below_1245:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1243
+	JB   below_1247
 	JMP  entry1025
 
-below_1243:
+below_1247:
 	JMP entry1024
 
-groupSixteen512:
-	MOVQ 448(DI), R12
-	CMPQ R12, 456(DI)
+batchSixteen512:
+	MOVQ 456(DI), R12
+	CMPQ R12, 464(DI)
 	JB   sameSixteen512
 
-again_1244:
-	MOVQ      440(DI), AX
+again_1248:
+	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 456(DI)
-	INCQ      440(DI)
+	MOVQ      R9, 464(DI)
+	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1244
-	MOVQ      304(DI), R9
+	JE        again_1248
+	MOVQ      312(DI), R9
 	IMULQ     AX, R9
-	ADDQ      296(DI), R9
+	ADDQ      304(DI), R9
 	MOVQ      272(DI), CX
 	KMOVW     CX, K2
-	MOVQ      288(DI), CX
+	MOVQ      296(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 512(R15)
-	CMPQ      336(DI), $0x00
-	JE        drawn_1247
-	MOVQ      368(DI), R9
+	VMOVUPS   Z16, 3200(R15)
+	CMPQ      344(DI), $0x00
+	JE        drawn_1251
+	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1245
+	JZ        noids_1249
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1246
+	JMP       hash_1250
 
-noids_1245:
-	MOVQ 376(DI), R9
+noids_1249:
+	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1246:
+hash_1250:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 576(R15)
+	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1247:
+drawn_1251:
 sameSixteen512:
+	MOVQ    432(DI), R13
+	XORQ    $0x00000640, R13
+	ADDQ    R15, R13
+	MOVQ    R13, 472(DI)
+	MOVQ    R12, AX
+	ADDQ    288(DI), AX
+	CMPQ    AX, 464(DI)
+	CMOVQHI 464(DI), AX
+	MOVQ    AX, 456(DI)
+	MOVQ    AX, 1536(R13)
+
+groupSixteen512:
 	LEAQ       96(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1248
+	JA         asked_1252
 	MOVQ       232(DI), AX
-	MOVQ       384(DI), R11
-	MOVQ       400(DI), R13
+	MOVQ       392(DI), R11
+	MOVQ       408(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
@@ -15772,27 +15936,22 @@ sameSixteen512:
 	PREFETCHT0 128(AX)(R9*4)
 	PREFETCHT0 192(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      392(DI), CX
+	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       336(DI), $0x00
-	JE         keys_1249
-	MOVQ       360(DI), R11
+	CMPQ       344(DI), $0x00
+	JE         keys_1253
+	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1249:
-asked_1248:
+keys_1253:
+asked_1252:
+	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000004, CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
-	MOVQ              424(DI), R13
-	XORQ              $0x00000100, R13
-	ADDQ              R15, R13
-	LEAQ              (R12)(R9*1), AX
-	MOVQ              AX, 448(DI)
-	MOVQ              AX, 192(R13)
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
@@ -15801,11 +15960,10 @@ asked_1248:
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
-	MOVQ              R9, 200(R13)
 	VMOVDQU32.Z       (R12), K2, Z23
 	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 704(R15)
-	MOVL              704(R15), R9
+	VMOVDQU32         X23, 3392(R15)
+	MOVL              3392(R15), R9
 	IMULQ             240(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
@@ -15821,11 +15979,11 @@ asked_1248:
 	VSHUFF32X4        $0xdd, Z22, Z20, Z23
 	VSHUFF32X4        $0x88, Z22, Z20, Z20
 	VMOVAPS           Z23, Z22
-	VADDPS            512(R15), Z16, Z16
+	VADDPS            3200(R15), Z16, Z16
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      328(DI), K3, Z19
+	VBROADCASTSS      336(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -15845,17 +16003,17 @@ asked_1248:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              336(DI), $0x00
+	CMPQ              344(DI), $0x00
 	JE                keptSixteen512
-	MOVQ              360(DI), AX
-	MOVL              704(R15), R9
+	MOVQ              368(DI), AX
+	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	VMOVDQU32         keys16_1<>+0(SB), Z25
 	VPERMPS           Z18, Z25, Z25
 	VMOVDQU32         keys16_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
-	VPADDD            576(R15), Z18, Z18
-	VPBROADCASTD      344(DI), Z16
+	VPADDD            3264(R15), Z18, Z18
+	VPBROADCASTD      352(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -15863,40 +16021,43 @@ asked_1248:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     352(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
 
 keptSixteen512:
 	VMOVUPS Z21, (R13)
 	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 64(R13)
+	VMOVUPS Z21, 512(R13)
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 128(R13)
+	VMOVUPS Z20, 1024(R13)
+	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x04, R12
+	CMPQ    R12, 456(DI)
+	JB      groupSixteen512
 
 madeSixteen512:
-	CMPQ 432(DI), $0x00
+	CMPQ 440(DI), $0x00
 	JNE  begunSixteen512
-	INCQ 432(DI)
-	XORQ $0x00000100, 424(DI)
+	INCQ 440(DI)
+	XORQ $0x00000640, 432(DI)
 	JMP  row
 
 begunSixteen512:
-	MOVQ  R15, R11
-	ADDQ  424(DI), R11
-	MOVQ  R8, 416(DI)
-	MOVQ  192(R11), R12
-	KMOVW 200(R11), K4
-	LEAQ  768(R15), R13
-	CMPQ  72(DI), $0x00000821
-	JB    below_1250
-	CMPQ  72(DI), $0x00000861
-	JB    below_1251
-	JMP   entry2145
+	MOVQ R15, R11
+	ADDQ 432(DI), R11
+	MOVQ R8, 424(DI)
+	MOVQ 1536(R11), R12
+	LEAQ 3456(R15), R13
+	CMPQ 72(DI), $0x00000821
+	JB   below_1254
+	CMPQ 72(DI), $0x00000861
+	JB   below_1255
+	JMP  entry2145
 
-below_1251:
+below_1255:
 	JMP entry2081
 
-below_1250:
+below_1254:
 	JMP entry2048
 
 start128:
@@ -15910,17 +16071,17 @@ start128:
 	PREFETCHT0  (R9)
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z29, 5504(R15)
 	VPXORD      Z0, Z0, Z0
 	CMPQ        R8, R10
 	JAE         total1
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry128:
 	CMPQ 192(DI), $0x01
@@ -15935,7 +16096,7 @@ near128:
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       1792(R15), Z29, Z16
+	VMULPS       5504(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
@@ -15959,7 +16120,7 @@ asked128:
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       1792(R15), Z29, Z16
+	VMULPS       5504(R15), Z29, Z16
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -15987,7 +16148,7 @@ done128:
 	JMP       written
 
 stage128:
-	VMOVUPS Z0, 1792(R15)
+	VMOVUPS Z0, 5504(R15)
 	JMP     singles
 
 start129:
@@ -15998,84 +16159,84 @@ start129:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x05
-	JAE   above_1264
+	JAE   above_1268
 	CMPQ  80(DI), $0x03
-	JAE   above_1265
+	JAE   above_1269
 	CMPQ  80(DI), $0x02
-	JB    load_1256
-	JMP   load_1257
+	JB    load_1260
+	JMP   load_1261
 
-above_1265:
+above_1269:
 	CMPQ 80(DI), $0x04
-	JB   load_1258
-	JMP  load_1259
+	JB   load_1262
+	JMP  load_1263
 
-above_1264:
+above_1268:
 	CMPQ 80(DI), $0x07
-	JAE  above_1266
+	JAE  above_1270
 	CMPQ 80(DI), $0x06
-	JB   load_1260
-	JMP  load_1261
+	JB   load_1264
+	JMP  load_1265
 
-above_1266:
+above_1270:
 	CMPQ       80(DI), $0x08
-	JB         load_1262
+	JB         load_1266
 	PREFETCHT0 -448(R9)
 	VPSLLD     $0x10, -448(AX), Z29
 	VPANDD     -448(AX), Z28, Z30
-	VMOVUPS    Z29, 1792(R15)
-	VMOVUPS    Z30, 1856(R15)
+	VMOVUPS    Z29, 5504(R15)
+	VMOVUPS    Z30, 5568(R15)
 
-load_1262:
+load_1266:
 	PREFETCHT0 -384(R9)
 	VPSLLD     $0x10, -384(AX), Z29
 	VPANDD     -384(AX), Z28, Z30
-	VMOVUPS    Z29, 1920(R15)
-	VMOVUPS    Z30, 1984(R15)
+	VMOVUPS    Z29, 5632(R15)
+	VMOVUPS    Z30, 5696(R15)
 
-load_1261:
+load_1265:
 	PREFETCHT0 -320(R9)
 	VPSLLD     $0x10, -320(AX), Z29
 	VPANDD     -320(AX), Z28, Z30
-	VMOVUPS    Z29, 2048(R15)
-	VMOVUPS    Z30, 2112(R15)
+	VMOVUPS    Z29, 5760(R15)
+	VMOVUPS    Z30, 5824(R15)
 
-load_1260:
+load_1264:
 	PREFETCHT0 -256(R9)
 	VPSLLD     $0x10, -256(AX), Z29
 	VPANDD     -256(AX), Z28, Z30
-	VMOVUPS    Z29, 2176(R15)
-	VMOVUPS    Z30, 2240(R15)
+	VMOVUPS    Z29, 5888(R15)
+	VMOVUPS    Z30, 5952(R15)
 
-load_1259:
+load_1263:
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 2304(R15)
-	VMOVUPS    Z30, 2368(R15)
+	VMOVUPS    Z29, 6016(R15)
+	VMOVUPS    Z30, 6080(R15)
 
-load_1258:
+load_1262:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 2432(R15)
-	VMOVUPS    Z30, 2496(R15)
+	VMOVUPS    Z29, 6144(R15)
+	VMOVUPS    Z30, 6208(R15)
 
-load_1257:
+load_1261:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 2560(R15)
-	VMOVUPS    Z30, 2624(R15)
+	VMOVUPS    Z29, 6272(R15)
+	VMOVUPS    Z30, 6336(R15)
 
-load_1256:
+load_1260:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 2688(R15)
-	VMOVUPS     Z30, 2752(R15)
+	VMOVUPS     Z29, 6400(R15)
+	VMOVUPS     Z30, 6464(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -16095,12 +16256,12 @@ load_1256:
 	CMPQ        R8, R10
 	JAE         total1
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry129:
 	MOVQ 80(DI), CX
@@ -16115,90 +16276,90 @@ near129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1275
+	JAE          above_1279
 	CMPQ         CX, $0x03
-	JAE          above_1276
+	JAE          above_1280
 	CMPQ         CX, $0x02
-	JB           load_1267
-	JMP          load_1268
+	JB           load_1271
+	JMP          load_1272
 
-above_1276:
+above_1280:
 	CMPQ CX, $0x04
-	JB   load_1269
-	JMP  load_1270
+	JB   load_1273
+	JMP  load_1274
 
-above_1275:
+above_1279:
 	CMPQ CX, $0x07
-	JAE  above_1277
+	JAE  above_1281
 	CMPQ CX, $0x06
-	JB   load_1271
-	JMP  load_1272
+	JB   load_1275
+	JMP  load_1276
 
-above_1277:
+above_1281:
 	CMPQ        CX, $0x08
-	JB          load_1273
+	JB          load_1277
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
-	VFMADD231PS 1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1273:
+load_1277:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
-	VFMADD231PS 1920(R15), Z29, Z16
-	VFMADD231PS 1984(R15), Z30, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1272:
+load_1276:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
-	VFMADD231PS 2048(R15), Z29, Z16
-	VFMADD231PS 2112(R15), Z30, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1271:
+load_1275:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
-	VFMADD231PS 2176(R15), Z29, Z16
-	VFMADD231PS 2240(R15), Z30, Z16
+	VFMADD231PS 5888(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 
-load_1270:
+load_1274:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 2304(R15), Z29, Z16
-	VFMADD231PS 2368(R15), Z30, Z16
+	VFMADD231PS 6016(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1269:
+load_1273:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 2432(R15), Z29, Z16
-	VFMADD231PS 2496(R15), Z30, Z16
+	VFMADD231PS 6144(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1268:
+load_1272:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 2560(R15), Z29, Z16
-	VFMADD231PS 2624(R15), Z30, Z16
+	VFMADD231PS 6272(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1267:
+load_1271:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 2688(R15), Z29, Z16
-	VFMADD231PS 2752(R15), Z30, Z16
+	VFMADD231PS 6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z14
 	VFMADD231PS Z30, Z31, Z15
 	VMOVUPS     Z16, (R13)
@@ -16222,97 +16383,97 @@ asked129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1286
+	JAE          above_1290
 	CMPQ         CX, $0x03
-	JAE          above_1287
+	JAE          above_1291
 	CMPQ         CX, $0x02
-	JB           load_1278
-	JMP          load_1279
+	JB           load_1282
+	JMP          load_1283
 
-above_1287:
+above_1291:
 	CMPQ CX, $0x04
-	JB   load_1280
-	JMP  load_1281
+	JB   load_1284
+	JMP  load_1285
 
-above_1286:
+above_1290:
 	CMPQ CX, $0x07
-	JAE  above_1288
+	JAE  above_1292
 	CMPQ CX, $0x06
-	JB   load_1282
-	JMP  load_1283
+	JB   load_1286
+	JMP  load_1287
 
-above_1288:
+above_1292:
 	CMPQ        CX, $0x08
-	JB          load_1284
+	JB          load_1288
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
-	VFMADD231PS 1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1284:
+load_1288:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
-	VFMADD231PS 1920(R15), Z29, Z16
-	VFMADD231PS 1984(R15), Z30, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1283:
+load_1287:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
-	VFMADD231PS 2048(R15), Z29, Z16
-	VFMADD231PS 2112(R15), Z30, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1282:
+load_1286:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
-	VFMADD231PS 2176(R15), Z29, Z16
-	VFMADD231PS 2240(R15), Z30, Z16
+	VFMADD231PS 5888(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z30, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 
-load_1281:
+load_1285:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 2304(R15), Z29, Z16
-	VFMADD231PS 2368(R15), Z30, Z16
+	VFMADD231PS 6016(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z30, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1280:
+load_1284:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 2432(R15), Z29, Z16
-	VFMADD231PS 2496(R15), Z30, Z16
+	VFMADD231PS 6144(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z30, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1279:
+load_1283:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 2560(R15), Z29, Z16
-	VFMADD231PS 2624(R15), Z30, Z16
+	VFMADD231PS 6272(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1278:
+load_1282:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 2688(R15), Z29, Z16
-	VFMADD231PS 2752(R15), Z30, Z16
+	VFMADD231PS 6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -16335,28 +16496,28 @@ done129:
 	TESTQ $0x00000010, 184(DI)
 	JZ    stage129
 	CMPQ  80(DI), $0x05
-	JAE   above_1297
+	JAE   above_1301
 	CMPQ  80(DI), $0x03
-	JAE   above_1298
+	JAE   above_1302
 	CMPQ  80(DI), $0x02
-	JB    load_1289
-	JMP   load_1290
+	JB    load_1293
+	JMP   load_1294
 
-above_1298:
+above_1302:
 	CMPQ 80(DI), $0x04
-	JB   load_1291
-	JMP  load_1292
+	JB   load_1295
+	JMP  load_1296
 
-above_1297:
+above_1301:
 	CMPQ 80(DI), $0x07
-	JAE  above_1299
+	JAE  above_1303
 	CMPQ 80(DI), $0x06
-	JB   load_1293
-	JMP  load_1294
+	JB   load_1297
+	JMP  load_1298
 
-above_1299:
+above_1303:
 	CMPQ    80(DI), $0x08
-	JB      load_1295
+	JB      load_1299
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -16365,7 +16526,7 @@ above_1299:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -448(CX)
 
-load_1295:
+load_1299:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -16374,7 +16535,7 @@ load_1295:
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, -384(CX)
 
-load_1294:
+load_1298:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -16383,7 +16544,7 @@ load_1294:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -320(CX)
 
-load_1293:
+load_1297:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -16392,7 +16553,7 @@ load_1293:
 	VPERMW    Z6, Z29, Z6
 	VMOVDQU16 Z6, -256(CX)
 
-load_1292:
+load_1296:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -16401,7 +16562,7 @@ load_1292:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -192(CX)
 
-load_1291:
+load_1295:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -16410,7 +16571,7 @@ load_1291:
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, -128(CX)
 
-load_1290:
+load_1294:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -16419,7 +16580,7 @@ load_1290:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1289:
+load_1293:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -16431,48 +16592,48 @@ load_1289:
 	JMP       written
 
 stage129:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
-	VMOVUPS Z8, 2304(R15)
-	VMOVUPS Z9, 2368(R15)
-	VMOVUPS Z10, 2432(R15)
-	VMOVUPS Z11, 2496(R15)
-	VMOVUPS Z12, 2560(R15)
-	VMOVUPS Z13, 2624(R15)
-	VMOVUPS Z14, 2688(R15)
-	VMOVUPS Z15, 2752(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
 	JMP     pairs
 
 stream129:
 	CMPQ 80(DI), $0x05
-	JAE  above_1308
+	JAE  above_1312
 	CMPQ 80(DI), $0x03
-	JAE  above_1309
+	JAE  above_1313
 	CMPQ 80(DI), $0x02
-	JB   load_1300
-	JMP  load_1301
-
-above_1309:
-	CMPQ 80(DI), $0x04
-	JB   load_1302
-	JMP  load_1303
-
-above_1308:
-	CMPQ 80(DI), $0x07
-	JAE  above_1310
-	CMPQ 80(DI), $0x06
 	JB   load_1304
 	JMP  load_1305
 
-above_1310:
+above_1313:
+	CMPQ 80(DI), $0x04
+	JB   load_1306
+	JMP  load_1307
+
+above_1312:
+	CMPQ 80(DI), $0x07
+	JAE  above_1314
+	CMPQ 80(DI), $0x06
+	JB   load_1308
+	JMP  load_1309
+
+above_1314:
 	CMPQ    80(DI), $0x08
-	JB      load_1306
+	JB      load_1310
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -16481,7 +16642,7 @@ above_1310:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -448(CX)
 
-load_1306:
+load_1310:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -16490,7 +16651,7 @@ load_1306:
 	VPERMW   Z2, Z29, Z2
 	VMOVNTPS Z2, -384(CX)
 
-load_1305:
+load_1309:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -16499,7 +16660,7 @@ load_1305:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -320(CX)
 
-load_1304:
+load_1308:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -16508,7 +16669,7 @@ load_1304:
 	VPERMW   Z6, Z29, Z6
 	VMOVNTPS Z6, -256(CX)
 
-load_1303:
+load_1307:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -16517,7 +16678,7 @@ load_1303:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -192(CX)
 
-load_1302:
+load_1306:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -16526,7 +16687,7 @@ load_1302:
 	VPERMW   Z10, Z29, Z10
 	VMOVNTPS Z10, -128(CX)
 
-load_1301:
+load_1305:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -16535,7 +16696,7 @@ load_1301:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1300:
+load_1304:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -16557,19 +16718,19 @@ start289:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	CMPQ        R8, R10
 	JAE         total2
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry289:
 	CMPQ 192(DI), $0x01
@@ -16586,8 +16747,8 @@ near289:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VMULPS      5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 	VMOVUPS     Z16, (R13)
@@ -16614,8 +16775,8 @@ asked289:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VMULPS      5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -16648,8 +16809,8 @@ done289:
 	JMP       written
 
 stage289:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
 	JMP     pairs
 
 stream289:
@@ -16672,25 +16833,25 @@ start256:
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z29, 5504(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1856(R15)
+	VMOVUPS     Z29, 5568(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	CMPQ        R8, R10
 	JAE         total2
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry256:
 	CMPQ 192(DI), $0x01
@@ -16704,14 +16865,14 @@ near256:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       1856(R15), Z29, Z17
+	VMULPS       5568(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -16737,7 +16898,7 @@ asked256:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
@@ -16746,7 +16907,7 @@ asked256:
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       1856(R15), Z29, Z17
+	VMULPS       5568(R15), Z29, Z17
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -16783,8 +16944,8 @@ done256:
 	JMP       written
 
 stage256:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
 	JMP     singles
 
 start257:
@@ -16795,79 +16956,79 @@ start257:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x03
-	JAE   above_1328
+	JAE   above_1332
 	CMPQ  80(DI), $0x02
-	JB    load_1324
-	JMP   load_1325
+	JB    load_1328
+	JMP   load_1329
 
-above_1328:
+above_1332:
 	CMPQ       80(DI), $0x04
-	JB         load_1326
+	JB         load_1330
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 1792(R15)
-	VMOVUPS    Z30, 1856(R15)
+	VMOVUPS    Z29, 5504(R15)
+	VMOVUPS    Z30, 5568(R15)
 
-load_1326:
+load_1330:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 1920(R15)
-	VMOVUPS    Z30, 1984(R15)
+	VMOVUPS    Z29, 5632(R15)
+	VMOVUPS    Z30, 5696(R15)
 
-load_1325:
+load_1329:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 2048(R15)
-	VMOVUPS    Z30, 2112(R15)
+	VMOVUPS    Z29, 5760(R15)
+	VMOVUPS    Z30, 5824(R15)
 
-load_1324:
+load_1328:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 2176(R15)
-	VMOVUPS    Z30, 2240(R15)
+	VMOVUPS    Z29, 5888(R15)
+	VMOVUPS    Z30, 5952(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JAE        above_1333
+	JAE        above_1337
 	CMPQ       80(DI), $0x02
-	JB         load_1329
-	JMP        load_1330
+	JB         load_1333
+	JMP        load_1334
 
-above_1333:
+above_1337:
 	CMPQ       80(DI), $0x04
-	JB         load_1331
+	JB         load_1335
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 2304(R15)
-	VMOVUPS    Z30, 2368(R15)
+	VMOVUPS    Z29, 6016(R15)
+	VMOVUPS    Z30, 6080(R15)
 
-load_1331:
+load_1335:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 2432(R15)
-	VMOVUPS    Z30, 2496(R15)
+	VMOVUPS    Z29, 6144(R15)
+	VMOVUPS    Z30, 6208(R15)
 
-load_1330:
+load_1334:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 2560(R15)
-	VMOVUPS    Z30, 2624(R15)
+	VMOVUPS    Z29, 6272(R15)
+	VMOVUPS    Z30, 6336(R15)
 
-load_1329:
+load_1333:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 2688(R15)
-	VMOVUPS     Z30, 2752(R15)
+	VMOVUPS     Z29, 6400(R15)
+	VMOVUPS     Z30, 6464(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -16887,12 +17048,12 @@ load_1329:
 	CMPQ        R8, R10
 	JAE         total2
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry257:
 	MOVQ 80(DI), CX
@@ -16907,86 +17068,86 @@ near257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1338
+	JAE          above_1342
 	CMPQ         CX, $0x02
-	JB           load_1334
-	JMP          load_1335
+	JB           load_1338
+	JMP          load_1339
 
-above_1338:
+above_1342:
 	CMPQ        CX, $0x04
-	JB          load_1336
+	JB          load_1340
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1336:
+load_1340:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 1920(R15), Z29, Z16
-	VFMADD231PS 1984(R15), Z30, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1335:
+load_1339:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 2048(R15), Z29, Z16
-	VFMADD231PS 2112(R15), Z30, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1334:
+load_1338:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  2176(R15), Z29, K5, Z16
-	VFMADD231PS  2240(R15), Z30, K6, Z16
+	VFMADD231PS  5888(R15), Z29, K5, Z16
+	VFMADD231PS  5952(R15), Z30, K6, Z16
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	ADDQ         96(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1343
+	JAE          above_1347
 	CMPQ         CX, $0x02
-	JB           load_1339
-	JMP          load_1340
+	JB           load_1343
+	JMP          load_1344
 
-above_1343:
+above_1347:
 	CMPQ        CX, $0x04
-	JB          load_1341
+	JB          load_1345
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 2304(R15), Z29, Z17
-	VFMADD231PS 2368(R15), Z30, Z17
+	VFMADD231PS 6016(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z30, Z17
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1341:
+load_1345:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 2432(R15), Z29, Z17
-	VFMADD231PS 2496(R15), Z30, Z17
+	VFMADD231PS 6144(R15), Z29, Z17
+	VFMADD231PS 6208(R15), Z30, Z17
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1340:
+load_1344:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 2560(R15), Z29, Z17
-	VFMADD231PS 2624(R15), Z30, Z17
+	VFMADD231PS 6272(R15), Z29, Z17
+	VFMADD231PS 6336(R15), Z30, Z17
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1339:
+load_1343:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 2688(R15), Z29, Z17
-	VFMADD231PS 2752(R15), Z30, Z17
+	VFMADD231PS 6400(R15), Z29, Z17
+	VFMADD231PS 6464(R15), Z30, Z17
 	VFMADD231PS Z29, Z31, Z14
 	VFMADD231PS Z30, Z31, Z15
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -17013,45 +17174,45 @@ asked257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1348
+	JAE          above_1352
 	CMPQ         CX, $0x02
-	JB           load_1344
-	JMP          load_1345
+	JB           load_1348
+	JMP          load_1349
 
-above_1348:
+above_1352:
 	CMPQ        CX, $0x04
-	JB          load_1346
+	JB          load_1350
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1346:
+load_1350:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 1920(R15), Z29, Z16
-	VFMADD231PS 1984(R15), Z30, Z16
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1345:
+load_1349:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 2048(R15), Z29, Z16
-	VFMADD231PS 2112(R15), Z30, Z16
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1344:
+load_1348:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  2176(R15), Z29, K5, Z16
-	VFMADD231PS  2240(R15), Z30, K6, Z16
+	VFMADD231PS  5888(R15), Z29, K5, Z16
+	VFMADD231PS  5952(R15), Z30, K6, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
@@ -17060,47 +17221,47 @@ load_1344:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JAE          above_1353
+	JAE          above_1357
 	CMPQ         CX, $0x02
-	JB           load_1349
-	JMP          load_1350
+	JB           load_1353
+	JMP          load_1354
 
-above_1353:
+above_1357:
 	CMPQ        CX, $0x04
-	JB          load_1351
+	JB          load_1355
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 2304(R15), Z29, Z17
-	VFMADD231PS 2368(R15), Z30, Z17
+	VFMADD231PS 6016(R15), Z29, Z17
+	VFMADD231PS 6080(R15), Z30, Z17
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1351:
+load_1355:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 2432(R15), Z29, Z17
-	VFMADD231PS 2496(R15), Z30, Z17
+	VFMADD231PS 6144(R15), Z29, Z17
+	VFMADD231PS 6208(R15), Z30, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1350:
+load_1354:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 2560(R15), Z29, Z17
-	VFMADD231PS 2624(R15), Z30, Z17
+	VFMADD231PS 6272(R15), Z29, Z17
+	VFMADD231PS 6336(R15), Z30, Z17
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1349:
+load_1353:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 2688(R15), Z29, Z17
-	VFMADD231PS 2752(R15), Z30, Z17
+	VFMADD231PS 6400(R15), Z29, Z17
+	VFMADD231PS 6464(R15), Z30, Z17
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -17126,14 +17287,14 @@ done257:
 	TESTQ $0x00000010, 184(DI)
 	JZ    stage257
 	CMPQ  80(DI), $0x03
-	JAE   above_1358
+	JAE   above_1362
 	CMPQ  80(DI), $0x02
-	JB    load_1354
-	JMP   load_1355
+	JB    load_1358
+	JMP   load_1359
 
-above_1358:
+above_1362:
 	CMPQ    80(DI), $0x04
-	JB      load_1356
+	JB      load_1360
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -17142,7 +17303,7 @@ above_1358:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -192(CX)
 
-load_1356:
+load_1360:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -17151,7 +17312,7 @@ load_1356:
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, -128(CX)
 
-load_1355:
+load_1359:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -17160,7 +17321,7 @@ load_1355:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -64(CX)
 
-load_1354:
+load_1358:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -17170,14 +17331,14 @@ load_1354:
 	VMOVDQU16 Z6, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x03
-	JAE       above_1363
+	JAE       above_1367
 	CMPQ      80(DI), $0x02
-	JB        load_1359
-	JMP       load_1360
+	JB        load_1363
+	JMP       load_1364
 
-above_1363:
+above_1367:
 	CMPQ    80(DI), $0x04
-	JB      load_1361
+	JB      load_1365
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -17186,7 +17347,7 @@ above_1363:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -192(CX)
 
-load_1361:
+load_1365:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -17195,7 +17356,7 @@ load_1361:
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, -128(CX)
 
-load_1360:
+load_1364:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -17204,7 +17365,7 @@ load_1360:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1359:
+load_1363:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -17216,34 +17377,34 @@ load_1359:
 	JMP       written
 
 stage257:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
-	VMOVUPS Z8, 2304(R15)
-	VMOVUPS Z9, 2368(R15)
-	VMOVUPS Z10, 2432(R15)
-	VMOVUPS Z11, 2496(R15)
-	VMOVUPS Z12, 2560(R15)
-	VMOVUPS Z13, 2624(R15)
-	VMOVUPS Z14, 2688(R15)
-	VMOVUPS Z15, 2752(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
 	JMP     pairs
 
 stream257:
 	CMPQ 80(DI), $0x03
-	JAE  above_1368
+	JAE  above_1372
 	CMPQ 80(DI), $0x02
-	JB   load_1364
-	JMP  load_1365
+	JB   load_1368
+	JMP  load_1369
 
-above_1368:
+above_1372:
 	CMPQ    80(DI), $0x04
-	JB      load_1366
+	JB      load_1370
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -17252,7 +17413,7 @@ above_1368:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -192(CX)
 
-load_1366:
+load_1370:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -17261,7 +17422,7 @@ load_1366:
 	VPERMW   Z2, Z29, Z2
 	VMOVNTPS Z2, -128(CX)
 
-load_1365:
+load_1369:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -17270,7 +17431,7 @@ load_1365:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -64(CX)
 
-load_1364:
+load_1368:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -17280,14 +17441,14 @@ load_1364:
 	VMOVNTPS Z6, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
-	JAE      above_1373
+	JAE      above_1377
 	CMPQ     80(DI), $0x02
-	JB       load_1369
-	JMP      load_1370
+	JB       load_1373
+	JMP      load_1374
 
-above_1373:
+above_1377:
 	CMPQ    80(DI), $0x04
-	JB      load_1371
+	JB      load_1375
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -17296,7 +17457,7 @@ above_1373:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -192(CX)
 
-load_1371:
+load_1375:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -17305,7 +17466,7 @@ load_1371:
 	VPERMW   Z10, Z29, Z10
 	VMOVNTPS Z10, -128(CX)
 
-load_1370:
+load_1374:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -17314,7 +17475,7 @@ load_1370:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1369:
+load_1373:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -17334,8 +17495,8 @@ start545:
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
@@ -17343,8 +17504,8 @@ start545:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 1920(R15)
-	VMOVUPS     Z30, 1984(R15)
+	VMOVUPS     Z29, 5632(R15)
+	VMOVUPS     Z30, 5696(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -17352,12 +17513,12 @@ start545:
 	CMPQ        R8, R10
 	JAE         total4
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry545:
 	CMPQ 192(DI), $0x01
@@ -17372,8 +17533,8 @@ near545:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 	ADDQ        96(DI), AX
@@ -17383,8 +17544,8 @@ near545:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1920(R15), Z29, Z17
-	VFMADD231PS 1984(R15), Z30, Z17
+	VMULPS      5632(R15), Z29, Z17
+	VFMADD231PS 5696(R15), Z30, Z17
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
@@ -17412,8 +17573,8 @@ asked545:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
@@ -17425,8 +17586,8 @@ asked545:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1920(R15), Z29, Z17
-	VFMADD231PS 1984(R15), Z30, Z17
+	VMULPS      5632(R15), Z29, Z17
+	VFMADD231PS 5696(R15), Z30, Z17
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -17470,10 +17631,10 @@ done545:
 	JMP       written
 
 stage545:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
 	JMP     pairs
 
 stream545:
@@ -17506,19 +17667,19 @@ start609:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	CMPQ        R8, R10
 	JAE         total4
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry609:
 	CMPQ 192(DI), $0x01
@@ -17535,8 +17696,8 @@ near609:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VMULPS      5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 	VMOVUPS     Z16, (R13)
@@ -17563,8 +17724,8 @@ asked609:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1792(R15), Z29, Z16
-	VFMADD231PS 1856(R15), Z30, Z16
+	VMULPS      5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -17597,8 +17758,8 @@ done609:
 	JMP       written
 
 stage609:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
 	JMP     pairs
 
 stream609:
@@ -17621,26 +17782,26 @@ start512:
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z29, 5504(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1856(R15)
+	VMOVUPS     Z29, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z29, 5632(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1984(R15)
+	VMOVUPS     Z29, 5696(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -17648,12 +17809,12 @@ start512:
 	CMPQ        R8, R10
 	JAE         total4
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry512:
 	CMPQ 192(DI), $0x01
@@ -17667,13 +17828,13 @@ near512:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -17682,14 +17843,14 @@ near512:
 	VBROADCASTSS 8(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       1984(R15), Z29, Z18
+	VMULPS       5696(R15), Z29, Z18
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -17718,7 +17879,7 @@ asked512:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
@@ -17726,7 +17887,7 @@ asked512:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -17737,7 +17898,7 @@ asked512:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
@@ -17746,7 +17907,7 @@ asked512:
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       1984(R15), Z29, Z18
+	VMULPS       5696(R15), Z29, Z18
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -17798,10 +17959,10 @@ done512:
 	JMP       written
 
 stage512:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
 	JMP     singles
 
 start513:
@@ -17812,51 +17973,19 @@ start513:
 	MOVQ       AX, R9
 	ADDQ       64(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1405
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 1792(R15)
-	VMOVUPS    Z30, 1856(R15)
-
-load_1405:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 1920(R15)
-	VMOVUPS    Z30, 1984(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x02
-	JB         load_1407
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 2048(R15)
-	VMOVUPS    Z30, 2112(R15)
-
-load_1407:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 2176(R15)
-	VMOVUPS    Z30, 2240(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x02
 	JB         load_1409
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 2304(R15)
-	VMOVUPS    Z30, 2368(R15)
+	VMOVUPS    Z29, 5504(R15)
+	VMOVUPS    Z30, 5568(R15)
 
 load_1409:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 2432(R15)
-	VMOVUPS    Z30, 2496(R15)
+	VMOVUPS    Z29, 5632(R15)
+	VMOVUPS    Z30, 5696(R15)
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x02
@@ -17864,17 +17993,49 @@ load_1409:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 2560(R15)
-	VMOVUPS    Z30, 2624(R15)
+	VMOVUPS    Z29, 5760(R15)
+	VMOVUPS    Z30, 5824(R15)
 
 load_1411:
+	PREFETCHT0 (R9)
+	VPSLLD     $0x10, (AX), Z29
+	VPANDD     (AX), Z28, Z30
+	VMOVUPS    Z29, 5888(R15)
+	VMOVUPS    Z30, 5952(R15)
+	ADDQ       96(DI), AX
+	ADDQ       96(DI), R9
+	CMPQ       80(DI), $0x02
+	JB         load_1413
+	PREFETCHT0 -64(R9)
+	VPSLLD     $0x10, -64(AX), Z29
+	VPANDD     -64(AX), Z28, Z30
+	VMOVUPS    Z29, 6016(R15)
+	VMOVUPS    Z30, 6080(R15)
+
+load_1413:
+	PREFETCHT0 (R9)
+	VPSLLD     $0x10, (AX), Z29
+	VPANDD     (AX), Z28, Z30
+	VMOVUPS    Z29, 6144(R15)
+	VMOVUPS    Z30, 6208(R15)
+	ADDQ       96(DI), AX
+	ADDQ       96(DI), R9
+	CMPQ       80(DI), $0x02
+	JB         load_1415
+	PREFETCHT0 -64(R9)
+	VPSLLD     $0x10, -64(AX), Z29
+	VPANDD     -64(AX), Z28, Z30
+	VMOVUPS    Z29, 6272(R15)
+	VMOVUPS    Z30, 6336(R15)
+
+load_1415:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 2688(R15)
-	VMOVUPS     Z30, 2752(R15)
+	VMOVUPS     Z29, 6400(R15)
+	VMOVUPS     Z30, 6464(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -17894,17 +18055,21 @@ load_1411:
 	CMPQ        R8, R10
 	JAE         total4
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry513:
 	MOVQ 80(DI), CX
 	CMPQ 192(DI), $0x01
 	JE   asked513
+	CMPQ 192(DI), $0x02
+	JE   whole1x513
+	CMPQ 192(DI), $0x03
+	JE   whole2x513
 
 near513:
 	MOVL         (R8), AX
@@ -17914,38 +18079,38 @@ near513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1413
+	JB           load_1417
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  1792(R15), Z29, Z16
-	VFMADD231PS  1856(R15), Z30, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
+	VFMADD231PS  5568(R15), Z30, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 
-load_1413:
+load_1417:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  1920(R15), Z29, K5, Z16
-	VFMADD231PS  1984(R15), Z30, K6, Z16
+	VFMADD231PS  5632(R15), Z29, K5, Z16
+	VFMADD231PS  5696(R15), Z30, K6, Z16
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	ADDQ         96(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1415
+	JB           load_1419
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  2048(R15), Z29, Z17
-	VFMADD231PS  2112(R15), Z30, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
+	VFMADD231PS  5824(R15), Z30, Z17
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 
-load_1415:
+load_1419:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  2176(R15), Z29, K5, Z17
-	VFMADD231PS  2240(R15), Z30, K6, Z17
+	VFMADD231PS  5888(R15), Z29, K5, Z17
+	VFMADD231PS  5952(R15), Z30, K6, Z17
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -17955,40 +18120,40 @@ load_1415:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1417
+	JB           load_1421
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  2304(R15), Z29, Z17
-	VFMADD231PS  2368(R15), Z30, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
+	VFMADD231PS  6080(R15), Z30, Z17
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 
-load_1417:
+load_1421:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  2432(R15), Z29, K5, Z17
-	VFMADD231PS  2496(R15), Z30, K6, Z17
+	VFMADD231PS  6144(R15), Z29, K5, Z17
+	VFMADD231PS  6208(R15), Z30, K6, Z17
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
 	ADDQ         96(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1419
+	JB           load_1423
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  2560(R15), Z29, Z18
-	VFMADD231PS  2624(R15), Z30, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
+	VFMADD231PS  6336(R15), Z30, Z18
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 
-load_1419:
+load_1423:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 2688(R15), Z29, Z18
-	VFMADD231PS 2752(R15), Z30, Z18
+	VFMADD231PS 6400(R15), Z29, Z18
+	VFMADD231PS 6464(R15), Z30, Z18
 	VFMADD231PS Z29, Z31, Z14
 	VFMADD231PS Z30, Z31, Z15
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
@@ -18018,20 +18183,20 @@ asked513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1421
+	JB           load_1425
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  1792(R15), Z29, Z16
-	VFMADD231PS  1856(R15), Z30, Z16
+	VFMADD231PS  5504(R15), Z29, Z16
+	VFMADD231PS  5568(R15), Z30, Z16
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 
-load_1421:
+load_1425:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  1920(R15), Z29, K5, Z16
-	VFMADD231PS  1984(R15), Z30, K6, Z16
+	VFMADD231PS  5632(R15), Z29, K5, Z16
+	VFMADD231PS  5696(R15), Z30, K6, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
@@ -18040,20 +18205,20 @@ load_1421:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1423
+	JB           load_1427
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  2048(R15), Z29, Z17
-	VFMADD231PS  2112(R15), Z30, Z17
+	VFMADD231PS  5760(R15), Z29, Z17
+	VFMADD231PS  5824(R15), Z30, Z17
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 
-load_1423:
+load_1427:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  2176(R15), Z29, K5, Z17
-	VFMADD231PS  2240(R15), Z30, K6, Z17
+	VFMADD231PS  5888(R15), Z29, K5, Z17
+	VFMADD231PS  5952(R15), Z30, K6, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
@@ -18065,20 +18230,20 @@ load_1423:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1425
+	JB           load_1429
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  2304(R15), Z29, Z17
-	VFMADD231PS  2368(R15), Z30, Z17
+	VFMADD231PS  6016(R15), Z29, Z17
+	VFMADD231PS  6080(R15), Z30, Z17
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 
-load_1425:
+load_1429:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  2432(R15), Z29, K5, Z17
-	VFMADD231PS  2496(R15), Z30, K6, Z17
+	VFMADD231PS  6144(R15), Z29, K5, Z17
+	VFMADD231PS  6208(R15), Z30, K6, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
@@ -18087,22 +18252,22 @@ load_1425:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1427
+	JB           load_1431
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  2560(R15), Z29, Z18
-	VFMADD231PS  2624(R15), Z30, Z18
+	VFMADD231PS  6272(R15), Z29, Z18
+	VFMADD231PS  6336(R15), Z30, Z18
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 
-load_1427:
+load_1431:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 2688(R15), Z29, Z18
-	VFMADD231PS 2752(R15), Z30, Z18
+	VFMADD231PS 6400(R15), Z29, Z18
+	VFMADD231PS 6464(R15), Z30, Z18
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -18121,6 +18286,154 @@ load_1427:
 	JB          asked513
 	JMP         scores4
 
+whole1x513:
+	LEAQ (R12)(R14*1), R9
+	CMPQ R9, BP
+	JA   near513
+
+whole1xagain513:
+	MOVL         (R8)(R14*1), R9
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	IMULQ        BX, R9
+	VBROADCASTSS (R11), Z31
+	PREFETCHT0   (SI)(R9*1)
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       5632(R15), Z29, Z16
+	VFMADD231PS  5696(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	PREFETCHT0   64(SI)(R9*1)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       5888(R15), Z29, Z17
+	VFMADD231PS  5952(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 8(R11), Z31
+	PREFETCHT0   128(SI)(R9*1)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       6144(R15), Z29, Z17
+	VFMADD231PS  6208(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VBROADCASTSS 12(R11), Z31
+	PREFETCHT0   192(SI)(R9*1)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       6400(R15), Z29, Z18
+	VFMADD231PS  6464(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           whole1xagain513
+	JMP          scores4
+
+whole2x513:
+	LEAQ (R12)(R14*1), R9
+	CMPQ R9, BP
+	JA   near513
+
+whole2xagain513:
+	MOVL         (R8)(R14*1), R9
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	IMULQ        BX, R9
+	VBROADCASTSS (R11), Z31
+	PREFETCHT0   -64(SI)(R9*1)
+	VPSLLD       $0x10, -64(AX), Z29
+	VPANDD       -64(AX), Z28, Z30
+	VMULPS       5504(R15), Z29, Z16
+	VFMADD231PS  5568(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	PREFETCHT0   (SI)(R9*1)
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  5632(R15), Z29, Z16
+	VFMADD231PS  5696(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	PREFETCHT0   64(SI)(R9*1)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       5760(R15), Z29, Z17
+	VFMADD231PS  5824(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	PREFETCHT0   128(SI)(R9*1)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  5888(R15), Z29, Z17
+	VFMADD231PS  5952(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 8(R11), Z31
+	PREFETCHT0   192(SI)(R9*1)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       6016(R15), Z29, Z17
+	VFMADD231PS  6080(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	PREFETCHT0   256(SI)(R9*1)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  6144(R15), Z29, Z17
+	VFMADD231PS  6208(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VBROADCASTSS 12(R11), Z31
+	PREFETCHT0   320(SI)(R9*1)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VMULPS       6272(R15), Z29, Z18
+	VFMADD231PS  6336(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	PREFETCHT0   384(SI)(R9*1)
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  6400(R15), Z29, Z18
+	VFMADD231PS  6464(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           whole2xagain513
+	JMP          scores4
+
 done513:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
@@ -18131,7 +18444,7 @@ done513:
 	TESTQ   $0x00000010, 184(DI)
 	JZ      stage513
 	CMPQ    80(DI), $0x02
-	JB      load_1429
+	JB      load_1433
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18140,7 +18453,7 @@ done513:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -64(CX)
 
-load_1429:
+load_1433:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -18150,7 +18463,7 @@ load_1429:
 	VMOVDQU16 Z2, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1431
+	JB        load_1435
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -18159,7 +18472,7 @@ load_1429:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -64(CX)
 
-load_1431:
+load_1435:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -18169,7 +18482,7 @@ load_1431:
 	VMOVDQU16 Z6, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1433
+	JB        load_1437
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -18178,7 +18491,7 @@ load_1431:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -64(CX)
 
-load_1433:
+load_1437:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -18188,7 +18501,7 @@ load_1433:
 	VMOVDQU16 Z10, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1435
+	JB        load_1439
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -18197,7 +18510,7 @@ load_1433:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1435:
+load_1439:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -18209,27 +18522,27 @@ load_1435:
 	JMP       written
 
 stage513:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
-	VMOVUPS Z8, 2304(R15)
-	VMOVUPS Z9, 2368(R15)
-	VMOVUPS Z10, 2432(R15)
-	VMOVUPS Z11, 2496(R15)
-	VMOVUPS Z12, 2560(R15)
-	VMOVUPS Z13, 2624(R15)
-	VMOVUPS Z14, 2688(R15)
-	VMOVUPS Z15, 2752(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
 	JMP     pairs
 
 stream513:
 	CMPQ    80(DI), $0x02
-	JB      load_1437
+	JB      load_1441
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18238,7 +18551,7 @@ stream513:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -64(CX)
 
-load_1437:
+load_1441:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -18248,7 +18561,7 @@ load_1437:
 	VMOVNTPS Z2, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1439
+	JB       load_1443
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -18257,7 +18570,7 @@ load_1437:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -64(CX)
 
-load_1439:
+load_1443:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -18267,7 +18580,7 @@ load_1439:
 	VMOVNTPS Z6, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1441
+	JB       load_1445
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -18276,7 +18589,7 @@ load_1439:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -64(CX)
 
-load_1441:
+load_1445:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -18286,7 +18599,7 @@ load_1441:
 	VMOVNTPS Z10, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1443
+	JB       load_1447
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -18295,7 +18608,7 @@ load_1441:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1443:
+load_1447:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -18315,22 +18628,22 @@ start1057:
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1920(R15)
-	VMOVUPS     Z30, 1984(R15)
+	VMOVUPS     Z29, 5632(R15)
+	VMOVUPS     Z30, 5696(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2048(R15)
-	VMOVUPS     Z30, 2112(R15)
+	VMOVUPS     Z29, 5760(R15)
+	VMOVUPS     Z30, 5824(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
@@ -18338,8 +18651,8 @@ start1057:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 2176(R15)
-	VMOVUPS     Z30, 2240(R15)
+	VMOVUPS     Z29, 5888(R15)
+	VMOVUPS     Z30, 5952(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -18351,12 +18664,12 @@ start1057:
 	CMPQ        R8, R10
 	JAE         total8
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry1057:
 	CMPQ 192(DI), $0x01
@@ -18371,8 +18684,8 @@ near1057:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 	ADDQ        96(DI), AX
@@ -18380,8 +18693,8 @@ near1057:
 	VPERMPS     8(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1920(R15), Z29, K5, Z17
-	VFMADD231PS 1984(R15), Z30, K6, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
@@ -18392,8 +18705,8 @@ near1057:
 	VPERMPS     16(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2048(R15), Z29, K5, Z17
-	VFMADD231PS 2112(R15), Z30, K6, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 	ADDQ        96(DI), AX
@@ -18403,8 +18716,8 @@ near1057:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      2176(R15), Z29, Z18
-	VFMADD231PS 2240(R15), Z30, Z18
+	VMULPS      5888(R15), Z29, Z18
+	VFMADD231PS 5952(R15), Z30, Z18
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
@@ -18435,8 +18748,8 @@ asked1057:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
@@ -18446,8 +18759,8 @@ asked1057:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1920(R15), Z29, K5, Z17
-	VFMADD231PS 1984(R15), Z30, K6, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
@@ -18460,8 +18773,8 @@ asked1057:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2048(R15), Z29, K5, Z17
-	VFMADD231PS 2112(R15), Z30, K6, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
@@ -18473,8 +18786,8 @@ asked1057:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      2176(R15), Z29, Z18
-	VFMADD231PS 2240(R15), Z30, Z18
+	VMULPS      5888(R15), Z29, Z18
+	VFMADD231PS 5952(R15), Z30, Z18
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -18537,14 +18850,14 @@ done1057:
 	JMP       written
 
 stage1057:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
 	JMP     pairs
 
 stream1057:
@@ -18591,8 +18904,8 @@ start1121:
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
@@ -18600,8 +18913,8 @@ start1121:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 1920(R15)
-	VMOVUPS     Z30, 1984(R15)
+	VMOVUPS     Z29, 5632(R15)
+	VMOVUPS     Z30, 5696(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -18609,12 +18922,12 @@ start1121:
 	CMPQ        R8, R10
 	JAE         total8
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry1121:
 	CMPQ 192(DI), $0x01
@@ -18629,8 +18942,8 @@ near1121:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 	ADDQ        96(DI), AX
@@ -18640,8 +18953,8 @@ near1121:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1920(R15), Z29, Z17
-	VFMADD231PS 1984(R15), Z30, Z17
+	VMULPS      5632(R15), Z29, Z17
+	VFMADD231PS 5696(R15), Z30, Z17
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 	VSHUFPS     $0x44, Z17, Z16, Z25
@@ -18669,8 +18982,8 @@ asked1121:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
@@ -18682,8 +18995,8 @@ asked1121:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      1920(R15), Z29, Z17
-	VFMADD231PS 1984(R15), Z30, Z17
+	VMULPS      5632(R15), Z29, Z17
+	VFMADD231PS 5696(R15), Z30, Z17
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -18727,10 +19040,10 @@ done1121:
 	JMP       written
 
 stage1121:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
 	JMP     pairs
 
 stream1121:
@@ -18761,50 +19074,50 @@ start1024:
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z29, 5504(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1856(R15)
+	VMOVUPS     Z29, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z29, 5632(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1984(R15)
+	VMOVUPS     Z29, 5696(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z29, 5760(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2112(R15)
+	VMOVUPS     Z29, 5824(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z29, 5888(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2240(R15)
+	VMOVUPS     Z29, 5952(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -18816,12 +19129,12 @@ start1024:
 	CMPQ        R8, R10
 	JAE         total8
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry1024:
 	CMPQ 192(DI), $0x01
@@ -18835,13 +19148,13 @@ near1024:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -18850,13 +19163,13 @@ near1024:
 	VBROADCASTSS 8(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -18868,13 +19181,13 @@ near1024:
 	VBROADCASTSS 16(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -18883,14 +19196,14 @@ near1024:
 	VBROADCASTSS 24(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
 	VBROADCASTSS 28(R11), Z31
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       2240(R15), Z29, Z19
+	VMULPS       5952(R15), Z29, Z19
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -18922,7 +19235,7 @@ asked1024:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
@@ -18930,7 +19243,7 @@ asked1024:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -18941,7 +19254,7 @@ asked1024:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
@@ -18949,7 +19262,7 @@ asked1024:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -18963,7 +19276,7 @@ asked1024:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
@@ -18971,7 +19284,7 @@ asked1024:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -18982,7 +19295,7 @@ asked1024:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
@@ -18991,7 +19304,7 @@ asked1024:
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       2240(R15), Z29, Z19
+	VMULPS       5952(R15), Z29, Z19
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -19070,14 +19383,14 @@ done1024:
 	JMP       written
 
 stage1024:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
 	JMP     singles
 
 start1025:
@@ -19090,50 +19403,50 @@ start1025:
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1920(R15)
-	VMOVUPS     Z30, 1984(R15)
+	VMOVUPS     Z29, 5632(R15)
+	VMOVUPS     Z30, 5696(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2048(R15)
-	VMOVUPS     Z30, 2112(R15)
+	VMOVUPS     Z29, 5760(R15)
+	VMOVUPS     Z30, 5824(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2176(R15)
-	VMOVUPS     Z30, 2240(R15)
+	VMOVUPS     Z29, 5888(R15)
+	VMOVUPS     Z30, 5952(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2304(R15)
-	VMOVUPS     Z30, 2368(R15)
+	VMOVUPS     Z29, 6016(R15)
+	VMOVUPS     Z30, 6080(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2432(R15)
-	VMOVUPS     Z30, 2496(R15)
+	VMOVUPS     Z29, 6144(R15)
+	VMOVUPS     Z30, 6208(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2560(R15)
-	VMOVUPS     Z30, 2624(R15)
+	VMOVUPS     Z29, 6272(R15)
+	VMOVUPS     Z30, 6336(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
@@ -19141,8 +19454,8 @@ start1025:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 2688(R15)
-	VMOVUPS     Z30, 2752(R15)
+	VMOVUPS     Z29, 6400(R15)
+	VMOVUPS     Z30, 6464(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -19162,16 +19475,18 @@ start1025:
 	CMPQ        R8, R10
 	JAE         total8
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry1025:
 	CMPQ 192(DI), $0x01
 	JE   asked1025
+	CMPQ 192(DI), $0x02
+	JE   whole1x1025
 
 near1025:
 	MOVL         (R8), AX
@@ -19181,16 +19496,16 @@ near1025:
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     1792(R15), Z29, K5, Z16
-	VFMADD231PS  1856(R15), Z30, K6, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VFMADD231PS  5568(R15), Z30, K6, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     1920(R15), Z29, K5, Z17
-	VFMADD231PS  1984(R15), Z30, K6, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VFMADD231PS  5696(R15), Z30, K6, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -19200,16 +19515,16 @@ near1025:
 	VBROADCASTSS 8(R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2048(R15), Z29, K5, Z17
-	VFMADD231PS  2112(R15), Z30, K6, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
+	VFMADD231PS  5824(R15), Z30, K6, Z17
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2176(R15), Z29, K5, Z18
-	VFMADD231PS  2240(R15), Z30, K6, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
+	VFMADD231PS  5952(R15), Z30, K6, Z18
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -19222,16 +19537,16 @@ near1025:
 	VBROADCASTSS 16(R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2304(R15), Z29, K5, Z17
-	VFMADD231PS  2368(R15), Z30, K6, Z17
+	VMULPS.Z     6016(R15), Z29, K5, Z17
+	VFMADD231PS  6080(R15), Z30, K6, Z17
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2432(R15), Z29, K5, Z18
-	VFMADD231PS  2496(R15), Z30, K6, Z18
+	VMULPS.Z     6144(R15), Z29, K5, Z18
+	VFMADD231PS  6208(R15), Z30, K6, Z18
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -19241,8 +19556,8 @@ near1025:
 	VBROADCASTSS 24(R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2560(R15), Z29, K5, Z18
-	VFMADD231PS  2624(R15), Z30, K6, Z18
+	VMULPS.Z     6272(R15), Z29, K5, Z18
+	VFMADD231PS  6336(R15), Z30, K6, Z18
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 	ADDQ         96(DI), AX
@@ -19251,8 +19566,8 @@ near1025:
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VMULPS       2688(R15), Z29, Z19
-	VFMADD231PS  2752(R15), Z30, Z19
+	VMULPS       6400(R15), Z29, Z19
+	VFMADD231PS  6464(R15), Z30, Z19
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -19285,8 +19600,8 @@ asked1025:
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     1792(R15), Z29, K5, Z16
-	VFMADD231PS  1856(R15), Z30, K6, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VFMADD231PS  5568(R15), Z30, K6, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
@@ -19295,8 +19610,8 @@ asked1025:
 	ADDQ         96(DI), R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     1920(R15), Z29, K5, Z17
-	VFMADD231PS  1984(R15), Z30, K6, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VFMADD231PS  5696(R15), Z30, K6, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
@@ -19308,8 +19623,8 @@ asked1025:
 	ADDQ         96(DI), R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2048(R15), Z29, K5, Z17
-	VFMADD231PS  2112(R15), Z30, K6, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
+	VFMADD231PS  5824(R15), Z30, K6, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
@@ -19318,8 +19633,8 @@ asked1025:
 	ADDQ         96(DI), R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2176(R15), Z29, K5, Z18
-	VFMADD231PS  2240(R15), Z30, K6, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
+	VFMADD231PS  5952(R15), Z30, K6, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
@@ -19334,8 +19649,8 @@ asked1025:
 	ADDQ         96(DI), R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2304(R15), Z29, K5, Z17
-	VFMADD231PS  2368(R15), Z30, K6, Z17
+	VMULPS.Z     6016(R15), Z29, K5, Z17
+	VFMADD231PS  6080(R15), Z30, K6, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
@@ -19344,8 +19659,8 @@ asked1025:
 	ADDQ         96(DI), R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2432(R15), Z29, K5, Z18
-	VFMADD231PS  2496(R15), Z30, K6, Z18
+	VMULPS.Z     6144(R15), Z29, K5, Z18
+	VFMADD231PS  6208(R15), Z30, K6, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
@@ -19357,8 +19672,8 @@ asked1025:
 	ADDQ         96(DI), R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     2560(R15), Z29, K5, Z18
-	VFMADD231PS  2624(R15), Z30, K6, Z18
+	VMULPS.Z     6272(R15), Z29, K5, Z18
+	VFMADD231PS  6336(R15), Z30, K6, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
@@ -19369,8 +19684,8 @@ asked1025:
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
-	VMULPS       2688(R15), Z29, Z19
-	VFMADD231PS  2752(R15), Z30, Z19
+	VMULPS       6400(R15), Z29, Z19
+	VFMADD231PS  6464(R15), Z30, Z19
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -19390,6 +19705,110 @@ asked1025:
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
 	JB           asked1025
+	JMP          scores8
+
+whole1x1025:
+	LEAQ (R12)(R14*1), R9
+	CMPQ R9, BP
+	JA   near1025
+
+whole1xagain1025:
+	MOVL         (R8)(R14*1), R9
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	IMULQ        BX, R9
+	VBROADCASTSS (R11), Z31
+	PREFETCHT0   (SI)(R9*1)
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       5504(R15), Z29, Z16
+	VFMADD231PS  5568(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	PREFETCHT0   64(SI)(R9*1)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       5632(R15), Z29, Z17
+	VFMADD231PS  5696(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 8(R11), Z31
+	PREFETCHT0   128(SI)(R9*1)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       5760(R15), Z29, Z17
+	VFMADD231PS  5824(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VBROADCASTSS 12(R11), Z31
+	PREFETCHT0   192(SI)(R9*1)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       5888(R15), Z29, Z18
+	VFMADD231PS  5952(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 16(R11), Z31
+	PREFETCHT0   256(SI)(R9*1)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VMULPS       6016(R15), Z29, Z17
+	VFMADD231PS  6080(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VBROADCASTSS 20(R11), Z31
+	PREFETCHT0   320(SI)(R9*1)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VMULPS       6144(R15), Z29, Z18
+	VFMADD231PS  6208(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VBROADCASTSS 24(R11), Z31
+	PREFETCHT0   384(SI)(R9*1)
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VMULPS       6272(R15), Z29, Z18
+	VFMADD231PS  6336(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VBROADCASTSS 28(R11), Z31
+	PREFETCHT0   448(SI)(R9*1)
+	VPSLLD       $0x10, 448(AX), Z29
+	VPANDD       448(AX), Z28, Z30
+	VMULPS       6400(R15), Z29, Z19
+	VFMADD231PS  6464(R15), Z30, Z19
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           whole1xagain1025
 	JMP          scores8
 
 done1025:
@@ -19468,22 +19887,22 @@ done1025:
 	JMP       written
 
 stage1025:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
-	VMOVUPS Z8, 2304(R15)
-	VMOVUPS Z9, 2368(R15)
-	VMOVUPS Z10, 2432(R15)
-	VMOVUPS Z11, 2496(R15)
-	VMOVUPS Z12, 2560(R15)
-	VMOVUPS Z13, 2624(R15)
-	VMOVUPS Z14, 2688(R15)
-	VMOVUPS Z15, 2752(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
 	JMP     pairs
 
 stream1025:
@@ -19562,50 +19981,50 @@ start2081:
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1920(R15)
-	VMOVUPS     Z30, 1984(R15)
+	VMOVUPS     Z29, 5632(R15)
+	VMOVUPS     Z30, 5696(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2048(R15)
-	VMOVUPS     Z30, 2112(R15)
+	VMOVUPS     Z29, 5760(R15)
+	VMOVUPS     Z30, 5824(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2176(R15)
-	VMOVUPS     Z30, 2240(R15)
+	VMOVUPS     Z29, 5888(R15)
+	VMOVUPS     Z30, 5952(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2304(R15)
-	VMOVUPS     Z30, 2368(R15)
+	VMOVUPS     Z29, 6016(R15)
+	VMOVUPS     Z30, 6080(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2432(R15)
-	VMOVUPS     Z30, 2496(R15)
+	VMOVUPS     Z29, 6144(R15)
+	VMOVUPS     Z30, 6208(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2560(R15)
-	VMOVUPS     Z30, 2624(R15)
+	VMOVUPS     Z29, 6272(R15)
+	VMOVUPS     Z30, 6336(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
@@ -19613,8 +20032,8 @@ start2081:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 2688(R15)
-	VMOVUPS     Z30, 2752(R15)
+	VMOVUPS     Z29, 6400(R15)
+	VMOVUPS     Z30, 6464(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -19634,12 +20053,12 @@ start2081:
 	CMPQ        R8, R10
 	JAE         total16
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry2081:
 	CMPQ 192(DI), $0x01
@@ -19654,8 +20073,8 @@ near2081:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 	ADDQ        96(DI), AX
@@ -19663,8 +20082,8 @@ near2081:
 	VPERMPS     8(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1920(R15), Z29, K5, Z17
-	VFMADD231PS 1984(R15), Z30, K6, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
@@ -19675,8 +20094,8 @@ near2081:
 	VPERMPS     16(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2048(R15), Z29, K5, Z17
-	VFMADD231PS 2112(R15), Z30, K6, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 	ADDQ        96(DI), AX
@@ -19684,8 +20103,8 @@ near2081:
 	VPERMPS     24(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2176(R15), Z29, K5, Z18
-	VFMADD231PS 2240(R15), Z30, K6, Z18
+	VMULPS.Z    5888(R15), Z29, K5, Z18
+	VFMADD231PS 5952(R15), Z30, K6, Z18
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
@@ -19699,8 +20118,8 @@ near2081:
 	VPERMPS     32(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2304(R15), Z29, K5, Z17
-	VFMADD231PS 2368(R15), Z30, K6, Z17
+	VMULPS.Z    6016(R15), Z29, K5, Z17
+	VFMADD231PS 6080(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 	ADDQ        96(DI), AX
@@ -19708,8 +20127,8 @@ near2081:
 	VPERMPS     40(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2432(R15), Z29, K5, Z18
-	VFMADD231PS 2496(R15), Z30, K6, Z18
+	VMULPS.Z    6144(R15), Z29, K5, Z18
+	VFMADD231PS 6208(R15), Z30, K6, Z18
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
@@ -19720,8 +20139,8 @@ near2081:
 	VPERMPS     48(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2560(R15), Z29, K5, Z18
-	VFMADD231PS 2624(R15), Z30, K6, Z18
+	VMULPS.Z    6272(R15), Z29, K5, Z18
+	VFMADD231PS 6336(R15), Z30, K6, Z18
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 	ADDQ        96(DI), AX
@@ -19731,8 +20150,8 @@ near2081:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      2688(R15), Z29, Z19
-	VFMADD231PS 2752(R15), Z30, Z19
+	VMULPS      6400(R15), Z29, Z19
+	VFMADD231PS 6464(R15), Z30, Z19
 	VFMADD231PS Z29, Z31, Z14
 	VFMADD231PS Z30, Z31, Z15
 	VSHUFF32X4  $0x88, Z19, Z18, Z25
@@ -19766,8 +20185,8 @@ asked2081:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
@@ -19777,8 +20196,8 @@ asked2081:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1920(R15), Z29, K5, Z17
-	VFMADD231PS 1984(R15), Z30, K6, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
@@ -19791,8 +20210,8 @@ asked2081:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2048(R15), Z29, K5, Z17
-	VFMADD231PS 2112(R15), Z30, K6, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
@@ -19802,8 +20221,8 @@ asked2081:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2176(R15), Z29, K5, Z18
-	VFMADD231PS 2240(R15), Z30, K6, Z18
+	VMULPS.Z    5888(R15), Z29, K5, Z18
+	VFMADD231PS 5952(R15), Z30, K6, Z18
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
@@ -19819,8 +20238,8 @@ asked2081:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2304(R15), Z29, K5, Z17
-	VFMADD231PS 2368(R15), Z30, K6, Z17
+	VMULPS.Z    6016(R15), Z29, K5, Z17
+	VFMADD231PS 6080(R15), Z30, K6, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
@@ -19830,8 +20249,8 @@ asked2081:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2432(R15), Z29, K5, Z18
-	VFMADD231PS 2496(R15), Z30, K6, Z18
+	VMULPS.Z    6144(R15), Z29, K5, Z18
+	VFMADD231PS 6208(R15), Z30, K6, Z18
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
@@ -19844,8 +20263,8 @@ asked2081:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2560(R15), Z29, K5, Z18
-	VFMADD231PS 2624(R15), Z30, K6, Z18
+	VMULPS.Z    6272(R15), Z29, K5, Z18
+	VFMADD231PS 6336(R15), Z30, K6, Z18
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
@@ -19857,8 +20276,8 @@ asked2081:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      2688(R15), Z29, Z19
-	VFMADD231PS 2752(R15), Z30, Z19
+	VMULPS      6400(R15), Z29, Z19
+	VFMADD231PS 6464(R15), Z30, Z19
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -19956,22 +20375,22 @@ done2081:
 	JMP       written
 
 stage2081:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
-	VMOVUPS Z8, 2304(R15)
-	VMOVUPS Z9, 2368(R15)
-	VMOVUPS Z10, 2432(R15)
-	VMOVUPS Z11, 2496(R15)
-	VMOVUPS Z12, 2560(R15)
-	VMOVUPS Z13, 2624(R15)
-	VMOVUPS Z14, 2688(R15)
-	VMOVUPS Z15, 2752(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
 	JMP     pairs
 
 stream2081:
@@ -20050,22 +20469,22 @@ start2145:
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1792(R15)
-	VMOVUPS     Z30, 1856(R15)
+	VMOVUPS     Z29, 5504(R15)
+	VMOVUPS     Z30, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 1920(R15)
-	VMOVUPS     Z30, 1984(R15)
+	VMOVUPS     Z29, 5632(R15)
+	VMOVUPS     Z30, 5696(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 2048(R15)
-	VMOVUPS     Z30, 2112(R15)
+	VMOVUPS     Z29, 5760(R15)
+	VMOVUPS     Z30, 5824(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
@@ -20073,8 +20492,8 @@ start2145:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 2176(R15)
-	VMOVUPS     Z30, 2240(R15)
+	VMOVUPS     Z29, 5888(R15)
+	VMOVUPS     Z30, 5952(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20086,12 +20505,12 @@ start2145:
 	CMPQ        R8, R10
 	JAE         total16
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry2145:
 	CMPQ 192(DI), $0x01
@@ -20106,8 +20525,8 @@ near2145:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 	ADDQ        96(DI), AX
@@ -20115,8 +20534,8 @@ near2145:
 	VPERMPS     16(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1920(R15), Z29, K5, Z17
-	VFMADD231PS 1984(R15), Z30, K6, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 	VSHUFPS     $0x44, Z17, Z16, Z25
@@ -20127,8 +20546,8 @@ near2145:
 	VPERMPS     32(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2048(R15), Z29, K5, Z17
-	VFMADD231PS 2112(R15), Z30, K6, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 	ADDQ        96(DI), AX
@@ -20138,8 +20557,8 @@ near2145:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      2176(R15), Z29, Z18
-	VFMADD231PS 2240(R15), Z30, Z18
+	VMULPS      5888(R15), Z29, Z18
+	VFMADD231PS 5952(R15), Z30, Z18
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 	VSHUFPS     $0x44, Z18, Z17, Z25
@@ -20170,8 +20589,8 @@ asked2145:
 	VPERMPS     (R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1792(R15), Z29, K5, Z16
-	VFMADD231PS 1856(R15), Z30, K6, Z16
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
@@ -20181,8 +20600,8 @@ asked2145:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    1920(R15), Z29, K5, Z17
-	VFMADD231PS 1984(R15), Z30, K6, Z17
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
@@ -20195,8 +20614,8 @@ asked2145:
 	ADDQ        96(DI), R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    2048(R15), Z29, K5, Z17
-	VFMADD231PS 2112(R15), Z30, K6, Z17
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
@@ -20208,8 +20627,8 @@ asked2145:
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
-	VMULPS      2176(R15), Z29, Z18
-	VFMADD231PS 2240(R15), Z30, Z18
+	VMULPS      5888(R15), Z29, Z18
+	VFMADD231PS 5952(R15), Z30, Z18
 	PREFETCHT0  (R9)
 	ADDQ        104(DI), R9
 	PREFETCHT0  (R9)
@@ -20272,14 +20691,14 @@ done2145:
 	JMP       written
 
 stage2145:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
 	JMP     pairs
 
 stream2145:
@@ -20326,98 +20745,98 @@ start2048:
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1792(R15)
+	VMOVUPS     Z29, 5504(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1856(R15)
+	VMOVUPS     Z29, 5568(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1920(R15)
+	VMOVUPS     Z29, 5632(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 1984(R15)
+	VMOVUPS     Z29, 5696(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2048(R15)
+	VMOVUPS     Z29, 5760(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2112(R15)
+	VMOVUPS     Z29, 5824(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2176(R15)
+	VMOVUPS     Z29, 5888(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2240(R15)
+	VMOVUPS     Z29, 5952(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2304(R15)
+	VMOVUPS     Z29, 6016(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2368(R15)
+	VMOVUPS     Z29, 6080(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2432(R15)
+	VMOVUPS     Z29, 6144(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2496(R15)
+	VMOVUPS     Z29, 6208(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2560(R15)
+	VMOVUPS     Z29, 6272(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2624(R15)
+	VMOVUPS     Z29, 6336(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VPMOVZXWD   (AX), Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2688(R15)
+	VMOVUPS     Z29, 6400(R15)
 	ADDQ        96(DI), AX
 	ADDQ        96(DI), R9
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VPMOVZXWD.Z (AX), K1, Z29
 	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 2752(R15)
+	VMOVUPS     Z29, 6464(R15)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20437,12 +20856,12 @@ start2048:
 	CMPQ        R8, R10
 	JAE         total16
 	CMPQ        264(DI), $0x04
-	JE          groupFour512
+	JE          batchFour512
 	CMPQ        264(DI), $0x08
-	JE          groupEight512
+	JE          batchEight512
 	CMPQ        264(DI), $0x10
-	JE          groupSixteen512
-	JMP         group512
+	JE          batchSixteen512
+	JMP         batch512
 
 entry2048:
 	CMPQ 192(DI), $0x01
@@ -20456,13 +20875,13 @@ near2048:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
 	VBROADCASTSS 4(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
@@ -20471,13 +20890,13 @@ near2048:
 	VBROADCASTSS 8(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
 	VBROADCASTSS 12(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -20489,13 +20908,13 @@ near2048:
 	VBROADCASTSS 16(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
 	VBROADCASTSS 20(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -20504,13 +20923,13 @@ near2048:
 	VBROADCASTSS 24(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
 	VBROADCASTSS 28(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2240(R15), Z29, K5, Z19
+	VMULPS.Z     5952(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -20525,13 +20944,13 @@ near2048:
 	VBROADCASTSS 32(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VMULPS.Z     6016(R15), Z29, K5, Z17
 	VFMADD231PS  Z29, Z31, Z8
 	ADDQ         96(DI), AX
 	VBROADCASTSS 36(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2368(R15), Z29, K5, Z18
+	VMULPS.Z     6080(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z9
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
@@ -20540,13 +20959,13 @@ near2048:
 	VBROADCASTSS 40(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VMULPS.Z     6144(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z10
 	ADDQ         96(DI), AX
 	VBROADCASTSS 44(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2496(R15), Z29, K5, Z19
+	VMULPS.Z     6208(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -20558,13 +20977,13 @@ near2048:
 	VBROADCASTSS 48(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VMULPS.Z     6272(R15), Z29, K5, Z18
 	VFMADD231PS  Z29, Z31, Z12
 	ADDQ         96(DI), AX
 	VBROADCASTSS 52(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2624(R15), Z29, K5, Z19
+	VMULPS.Z     6336(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
@@ -20573,14 +20992,14 @@ near2048:
 	VBROADCASTSS 56(R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2688(R15), Z29, K5, Z19
+	VMULPS.Z     6400(R15), Z29, K5, Z19
 	VFMADD231PS  Z29, Z31, Z14
 	ADDQ         96(DI), AX
 	VBROADCASTSS 60(R11), Z31
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       2752(R15), Z29, Z20
+	VMULPS       6464(R15), Z29, Z20
 	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z20, Z19, Z25
 	VSHUFF32X4   $0xee, Z20, Z19, Z26
@@ -20615,7 +21034,7 @@ asked2048:
 	VBROADCASTSS (R11), Z31
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1792(R15), Z29, K5, Z16
+	VMULPS.Z     5504(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	ADDQ         96(DI), AX
@@ -20623,7 +21042,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1856(R15), Z29, K5, Z17
+	VMULPS.Z     5568(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
@@ -20634,7 +21053,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1920(R15), Z29, K5, Z17
+	VMULPS.Z     5632(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z2
 	ADDQ         96(DI), AX
@@ -20642,7 +21061,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     1984(R15), Z29, K5, Z18
+	VMULPS.Z     5696(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z3
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -20656,7 +21075,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2048(R15), Z29, K5, Z17
+	VMULPS.Z     5760(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	ADDQ         96(DI), AX
@@ -20664,7 +21083,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2112(R15), Z29, K5, Z18
+	VMULPS.Z     5824(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z5
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -20675,7 +21094,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2176(R15), Z29, K5, Z18
+	VMULPS.Z     5888(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z6
 	ADDQ         96(DI), AX
@@ -20683,7 +21102,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2240(R15), Z29, K5, Z19
+	VMULPS.Z     5952(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z7
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -20700,7 +21119,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2304(R15), Z29, K5, Z17
+	VMULPS.Z     6016(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z8
 	ADDQ         96(DI), AX
@@ -20708,7 +21127,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2368(R15), Z29, K5, Z18
+	VMULPS.Z     6080(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z9
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
@@ -20719,7 +21138,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2432(R15), Z29, K5, Z18
+	VMULPS.Z     6144(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z10
 	ADDQ         96(DI), AX
@@ -20727,7 +21146,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2496(R15), Z29, K5, Z19
+	VMULPS.Z     6208(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -20741,7 +21160,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2560(R15), Z29, K5, Z18
+	VMULPS.Z     6272(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z12
 	ADDQ         96(DI), AX
@@ -20749,7 +21168,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2624(R15), Z29, K5, Z19
+	VMULPS.Z     6336(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -20760,7 +21179,7 @@ asked2048:
 	ADDQ         96(DI), R9
 	VPMOVZXWD    (AX), Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     2688(R15), Z29, K5, Z19
+	VMULPS.Z     6400(R15), Z29, K5, Z19
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z14
 	ADDQ         96(DI), AX
@@ -20769,7 +21188,7 @@ asked2048:
 	SUBQ         112(DI), AX
 	VPMOVZXWD.Z  (AX), K1, Z29
 	VPSLLD       $0x10, Z29, Z29
-	VMULPS       2752(R15), Z29, Z20
+	VMULPS       6464(R15), Z29, Z20
 	PREFETCHT0   (R9)
 	ADDQ         104(DI), R9
 	PREFETCHT0   (R9)
@@ -20899,45 +21318,57 @@ done2048:
 	JMP       written
 
 stage2048:
-	VMOVUPS Z0, 1792(R15)
-	VMOVUPS Z1, 1856(R15)
-	VMOVUPS Z2, 1920(R15)
-	VMOVUPS Z3, 1984(R15)
-	VMOVUPS Z4, 2048(R15)
-	VMOVUPS Z5, 2112(R15)
-	VMOVUPS Z6, 2176(R15)
-	VMOVUPS Z7, 2240(R15)
-	VMOVUPS Z8, 2304(R15)
-	VMOVUPS Z9, 2368(R15)
-	VMOVUPS Z10, 2432(R15)
-	VMOVUPS Z11, 2496(R15)
-	VMOVUPS Z12, 2560(R15)
-	VMOVUPS Z13, 2624(R15)
-	VMOVUPS Z14, 2688(R15)
-	VMOVUPS Z15, 2752(R15)
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
 	JMP     singles
 
 scores1:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group1:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     896(R15), Z17
-	VMOVUPS     960(R15), Z18
+	VMOVUPS     128(R12), Z17
+	VMOVUPS     192(R12), Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     1024(R15), Z17
-	VMOVUPS     1088(R15), Z18
+	VMOVUPS     256(R12), Z17
+	VMOVUPS     320(R12), Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1152(R15), Z18
-	VMOVUPS     1216(R15), Z19
+	VMOVUPS     384(R12), Z18
+	VMOVUPS     448(R12), Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
@@ -20947,26 +21378,26 @@ scores1:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     1280(R15), Z17
-	VMOVUPS     1344(R15), Z18
+	VMOVUPS     512(R12), Z17
+	VMOVUPS     576(R12), Z18
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
 	VSHUFF32X4  $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1408(R15), Z18
-	VMOVUPS     1472(R15), Z19
+	VMOVUPS     640(R12), Z18
+	VMOVUPS     704(R12), Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1536(R15), Z18
-	VMOVUPS     1600(R15), Z19
+	VMOVUPS     768(R12), Z18
+	VMOVUPS     832(R12), Z19
 	VSHUFF32X4  $0x44, Z19, Z18, Z25
 	VSHUFF32X4  $0xee, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
-	VMOVUPS     1664(R15), Z19
-	VMOVUPS     1728(R15), Z20
+	VMOVUPS     896(R12), Z19
+	VMOVUPS     960(R12), Z20
 	VSHUFF32X4  $0x44, Z20, Z19, Z25
 	VSHUFF32X4  $0xee, Z20, Z19, Z26
 	VADDPS      Z26, Z25, Z19
@@ -20981,286 +21412,306 @@ scores1:
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add1
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      704(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed1
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      708(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x08
-	JE          placed1
-	MOVL        8(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      712(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x0c
-	JE          placed1
-	MOVL        12(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      716(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x10
-	JE          placed1
-	MOVL        16(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      720(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x14
-	JE          placed1
-	MOVL        20(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      724(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x18
-	JE          placed1
-	MOVL        24(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      728(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x1c
-	JE          placed1
-	MOVL        28(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      732(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x20
-	JE          placed1
-	MOVL        32(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      736(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x24
-	JE          placed1
-	MOVL        36(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      740(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x28
-	JE          placed1
-	MOVL        40(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      744(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x2c
-	JE          placed1
-	MOVL        44(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      748(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x30
-	JE          placed1
-	MOVL        48(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      752(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x34
-	JE          placed1
-	MOVL        52(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      756(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x38
-	JE          placed1
-	MOVL        56(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      760(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	CMPQ        CX, $0x3c
-	JE          placed1
-	MOVL        60(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSS      764(R15), X24
-	VMOVSS      X24, (AX)(R9*4)
-	JMP         placed1
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x40
+	JAE         whole_1675
+	MOVQ        CX, R9
+	IMUL3Q      $0x01, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1675:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add1
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3392(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed1
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3396(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed1
+	MOVL    8(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3400(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed1
+	MOVL    12(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3404(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x10
+	JE      placed1
+	MOVL    16(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3408(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x14
+	JE      placed1
+	MOVL    20(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3412(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x18
+	JE      placed1
+	MOVL    24(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3416(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x1c
+	JE      placed1
+	MOVL    28(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3420(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x20
+	JE      placed1
+	MOVL    32(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3424(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x24
+	JE      placed1
+	MOVL    36(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3428(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x28
+	JE      placed1
+	MOVL    40(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3432(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x2c
+	JE      placed1
+	MOVL    44(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3436(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x30
+	JE      placed1
+	MOVL    48(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3440(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x34
+	JE      placed1
+	MOVL    52(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3444(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x38
+	JE      placed1
+	MOVL    56(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3448(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	CMPQ    CX, $0x3c
+	JE      placed1
+	MOVL    60(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSS  3452(R15), X24
+	VMOVSS  X24, (AX)(R9*4)
+	JMP     placed1
 
 add1:
 	MOVL   (R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 704(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3392(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x04
 	JE     placed1
 	MOVL   4(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 708(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3396(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x08
 	JE     placed1
 	MOVL   8(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 712(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3400(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x0c
 	JE     placed1
 	MOVL   12(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 716(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3404(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x10
 	JE     placed1
 	MOVL   16(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 720(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3408(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x14
 	JE     placed1
 	MOVL   20(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 724(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3412(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x18
 	JE     placed1
 	MOVL   24(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 728(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3416(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x1c
 	JE     placed1
 	MOVL   28(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 732(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3420(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x20
 	JE     placed1
 	MOVL   32(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 736(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3424(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x24
 	JE     placed1
 	MOVL   36(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 740(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3428(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x28
 	JE     placed1
 	MOVL   40(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 744(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3432(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x2c
 	JE     placed1
 	MOVL   44(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 748(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3436(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x30
 	JE     placed1
 	MOVL   48(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 752(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3440(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x34
 	JE     placed1
 	MOVL   52(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 756(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3444(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x38
 	JE     placed1
 	MOVL   56(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 760(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3448(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x3c
 	JE     placed1
 	MOVL   60(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSS 764(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSS 3452(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 
 placed1:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total1
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000400, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, R13
+	SUBQ    $0x40, CX
+	JA      group1
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total1
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total1:
-	VMOVUPS    640(R15), Z25
-	VPERMILPS  $0xb1, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VPERMILPS  $0x4e, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0xb1, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VPERMILPS  $0xb1, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VPERMILPS  $0x4e, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0xb1, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000081
-	JB         below_1671
+	JB         below_1676
 	JMP        done129
 
-below_1671:
+below_1676:
 	JMP done128
 
 scores2:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group2:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     896(R15), Z17
-	VMOVUPS     960(R15), Z18
+	VMOVUPS     128(R12), Z17
+	VMOVUPS     192(R12), Z18
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     1024(R15), Z17
-	VMOVUPS     1088(R15), Z18
+	VMOVUPS     256(R12), Z17
+	VMOVUPS     320(R12), Z18
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	VMOVUPS     1152(R15), Z18
-	VMOVUPS     1216(R15), Z19
+	VMOVUPS     384(R12), Z18
+	VMOVUPS     448(R12), Z19
 	VSHUFF32X4  $0x88, Z19, Z18, Z25
 	VSHUFF32X4  $0xdd, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
@@ -21272,180 +21723,200 @@ scores2:
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add2
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      704(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed2
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      712(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x08
-	JE          placed2
-	MOVL        8(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      720(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x0c
-	JE          placed2
-	MOVL        12(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      728(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x10
-	JE          placed2
-	MOVL        16(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      736(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x14
-	JE          placed2
-	MOVL        20(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      744(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x18
-	JE          placed2
-	MOVL        24(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      752(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	CMPQ        CX, $0x1c
-	JE          placed2
-	MOVL        28(R13), R9
-	IMULQ       392(DI), R9
-	VMOVSD      760(R15), X24
-	VMOVSD      X24, (AX)(R9*4)
-	JMP         placed2
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x20
+	JAE         whole_1677
+	MOVQ        CX, R9
+	IMUL3Q      $0x02, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1677:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add2
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3392(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed2
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3400(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed2
+	MOVL    8(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3408(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed2
+	MOVL    12(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3416(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x10
+	JE      placed2
+	MOVL    16(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3424(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x14
+	JE      placed2
+	MOVL    20(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3432(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x18
+	JE      placed2
+	MOVL    24(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3440(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	CMPQ    CX, $0x1c
+	JE      placed2
+	MOVL    28(R13), R9
+	IMULQ   400(DI), R9
+	VMOVSD  3448(R15), X24
+	VMOVSD  X24, (AX)(R9*4)
+	JMP     placed2
 
 add2:
 	MOVL   (R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 704(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3392(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x04
 	JE     placed2
 	MOVL   4(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 712(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3400(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x08
 	JE     placed2
 	MOVL   8(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 720(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3408(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x0c
 	JE     placed2
 	MOVL   12(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 728(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3416(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x10
 	JE     placed2
 	MOVL   16(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 736(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3424(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x14
 	JE     placed2
 	MOVL   20(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 744(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3432(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x18
 	JE     placed2
 	MOVL   24(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 752(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3440(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 	CMPQ   CX, $0x1c
 	JE     placed2
 	MOVL   28(R13), R9
-	IMULQ  392(DI), R9
-	VMOVSD 760(R15), X24
+	IMULQ  400(DI), R9
+	VMOVSD 3448(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 
 placed2:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total2
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000200, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x20, R13
+	SUBQ    $0x20, CX
+	JA      group2
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total2
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total2:
-	VMOVUPS    640(R15), Z25
-	VPERMILPS  $0x4e, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0xb1, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VPERMILPS  $0x4e, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0xb1, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000101
-	JB         below_1672
+	JB         below_1678
 	CMPQ       72(DI), $0x00000121
-	JB         below_1673
+	JB         below_1679
 	JMP        done289
 
-below_1673:
+below_1679:
 	JMP done257
 
-below_1672:
+below_1678:
 	JMP done256
 
 scores4:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group4:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	VMOVUPS     896(R15), Z17
-	VMOVUPS     960(R15), Z18
+	VMOVUPS     128(R12), Z17
+	VMOVUPS     192(R12), Z18
 	VSHUFPS     $0x44, Z18, Z17, Z25
 	VSHUFPS     $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
@@ -21454,271 +21925,308 @@ scores4:
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add4
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     704(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed4
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     720(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	CMPQ        CX, $0x08
-	JE          placed4
-	MOVL        8(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     736(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	CMPQ        CX, $0x0c
-	JE          placed4
-	MOVL        12(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     752(R15), X24
-	VMOVUPS     X24, (AX)(R9*4)
-	JMP         placed4
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x10
+	JAE         whole_1680
+	MOVQ        CX, R9
+	IMUL3Q      $0x04, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1680:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add4
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed4
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3408(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x08
+	JE      placed4
+	MOVL    8(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	CMPQ    CX, $0x0c
+	JE      placed4
+	MOVL    12(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3440(R15), X24
+	VMOVUPS X24, (AX)(R9*4)
+	JMP     placed4
 
 add4:
 	MOVL    (R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 704(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed4
 	MOVL    4(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 720(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3408(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed4
 	MOVL    8(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 736(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed4
 	MOVL    12(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 752(R15), X24
+	IMULQ   400(DI), R9
+	VMOVUPS 3440(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 
 placed4:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total4
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000100, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x10, R13
+	SUBQ    $0x10, CX
+	JA      group4
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total4
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total4:
-	VMOVUPS    640(R15), Z25
-	VSHUFF32X4 $0xb1, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VSHUFF32X4 $0xb1, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000221
-	JB         below_1674
+	JB         below_1681
 	CMPQ       72(DI), $0x00000261
-	JB         below_1675
+	JB         below_1682
 	JMP        done609
 
-below_1675:
+below_1682:
 	JMP done545
 
-below_1674:
+below_1681:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1676
+	JB   below_1683
 	JMP  done513
 
-below_1676:
+below_1683:
 	JMP done512
 
 scores8:
-	VMOVUPS     768(R15), Z16
-	VMOVUPS     832(R15), Z17
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group8:
+	VMOVUPS     (R12), Z16
+	VMOVUPS     64(R12), Z17
 	VSHUFPS     $0x88, Z17, Z16, Z25
 	VSHUFPS     $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
-	JNE         add8
-	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     704(R15), Y24
-	VMOVUPS     Y24, (AX)(R9*4)
-	CMPQ        CX, $0x04
-	JE          placed8
-	MOVL        4(R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     736(R15), Y24
-	VMOVUPS     Y24, (AX)(R9*4)
-	JMP         placed8
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	CMPQ        CX, $0x08
+	JAE         whole_1684
+	MOVQ        CX, R9
+	IMUL3Q      $0x08, R9, R9
+	SHRQ        $0x02, R9
+	MOVL        $0x0000ffff, AX
+	BZHIL       R9, AX, R9
+	KMOVW       R9, K4
+	MOVQ        392(DI), AX
+
+whole_1684:
+	VADDPS  Z23, Z27, K4, Z27
+	VMOVUPS Z23, 3392(R15)
+	CMPQ    416(DI), $0x00
+	JNE     add8
+	MOVL    (R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), Y24
+	VMOVUPS Y24, (AX)(R9*4)
+	CMPQ    CX, $0x04
+	JE      placed8
+	MOVL    4(R13), R9
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), Y24
+	VMOVUPS Y24, (AX)(R9*4)
+	JMP     placed8
 
 add8:
 	MOVL    (R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 704(R15), Y24
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed8
 	MOVL    4(R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 736(R15), Y24
+	IMULQ   400(DI), R9
+	VMOVUPS 3424(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 
 placed8:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total8
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000080, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x08, R13
+	SUBQ    $0x08, CX
+	JA      group8
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total8
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total8:
-	VMOVUPS    640(R15), Z25
-	VSHUFF32X4 $0x4e, Z25, Z25, Z24
-	VADDPS     Z24, Z25, Z25
-	MOVQ       320(DI), R9
+	VMOVUPS    3328(R15), Z27
+	VSHUFF32X4 $0x4e, Z27, Z27, Z24
+	VADDPS     Z24, Z27, Z27
+	MOVQ       328(DI), R9
 	IMULQ      DX, R9
-	ADDQ       312(DI), R9
+	ADDQ       320(DI), R9
 	MOVQ       272(DI), AX
 	KMOVW      AX, K2
-	VMOVUPS    Z25, K2, (R9)
+	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JB         below_1677
+	JB         below_1685
 	CMPQ       72(DI), $0x00000461
-	JB         below_1678
+	JB         below_1686
 	JMP        done1121
 
-below_1678:
+below_1686:
 	JMP done1057
 
-below_1677:
+below_1685:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1679
+	JB   below_1687
 	JMP  done1025
 
-below_1679:
+below_1687:
 	JMP done1024
 
 scores16:
-	VMOVUPS     768(R15), Z16
+	MOVQ    R12, CX
+	SUBQ    424(DI), CX
+	LEAQ    3456(R15), R12
+	MOVQ    R15, R11
+	ADDQ    432(DI), R11
+	MOVQ    392(DI), AX
+	MOVQ    408(DI), R13
+	SUBQ    8(DI), R13
+	ADDQ    424(DI), R13
+	VMOVUPS 3328(R15), Z27
+
+group16:
+	VMOVUPS     (R12), Z16
 	VMOVUPS     transposed<>+0(SB), Z24
 	VPERMPS     Z16, Z24, Z24
-	MOVQ        R15, AX
-	ADDQ        424(DI), AX
-	VMOVUPS     64(AX), Z23
-	VFMSUB213PS 128(AX), Z24, Z23
-	VMOVUPS     640(R15), Z25
-	VADDPS      Z23, Z25, K4, Z25
-	VMOVUPS     Z25, 640(R15)
-	VMOVUPS     Z23, 704(R15)
-	MOVQ        384(DI), AX
-	MOVQ        400(DI), R13
-	SUBQ        8(DI), R13
-	ADDQ        416(DI), R13
-	MOVQ        R12, CX
-	SUBQ        416(DI), CX
-	CMPQ        408(DI), $0x00
+	VMOVUPS     512(R11), Z23
+	VFMSUB213PS 1024(R11), Z24, Z23
+	KXNORW      K4, K4, K4
+	VADDPS      Z23, Z27, K4, Z27
+	VMOVUPS     Z23, 3392(R15)
+	CMPQ        416(DI), $0x00
 	JNE         add16
 	MOVL        (R13), R9
-	IMULQ       392(DI), R9
-	VMOVUPS     704(R15), Z24
+	IMULQ       400(DI), R9
+	VMOVUPS     3392(R15), Z24
 	VMOVUPS     Z24, (AX)(R9*4)
 	JMP         placed16
 
 add16:
 	MOVL    (R13), R9
-	IMULQ   392(DI), R9
-	VMOVUPS 704(R15), Z24
+	IMULQ   400(DI), R9
+	VMOVUPS 3392(R15), Z24
 	VADDPS  (AX)(R9*4), Z24, Z24
 	VMOVUPS Z24, (AX)(R9*4)
 
 placed16:
-	XORQ $0x00000100, 424(DI)
-	CMPQ R8, R10
-	JAE  total16
-	CMPQ 264(DI), $0x04
-	JE   groupFour512
-	CMPQ 264(DI), $0x08
-	JE   groupEight512
-	CMPQ 264(DI), $0x10
-	JE   groupSixteen512
-	JMP  group512
+	ADDQ    $0x00000040, R12
+	ADDQ    $0x40, R11
+	ADDQ    $0x04, R13
+	SUBQ    $0x04, CX
+	JA      group16
+	VMOVUPS Z27, 3328(R15)
+	XORQ    $0x00000640, 432(DI)
+	CMPQ    R8, R10
+	JAE     total16
+	CMPQ    264(DI), $0x04
+	JE      batchFour512
+	CMPQ    264(DI), $0x08
+	JE      batchEight512
+	CMPQ    264(DI), $0x10
+	JE      batchSixteen512
+	JMP     batch512
 
 total16:
-	VMOVUPS 640(R15), Z25
-	MOVQ    320(DI), R9
+	VMOVUPS 3328(R15), Z27
+	MOVQ    328(DI), R9
 	IMULQ   DX, R9
-	ADDQ    312(DI), R9
+	ADDQ    320(DI), R9
 	MOVQ    272(DI), AX
 	KMOVW   AX, K2
-	VMOVUPS Z25, K2, (R9)
+	VMOVUPS Z27, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JB      below_1680
+	JB      below_1688
 	CMPQ    72(DI), $0x00000861
-	JB      below_1681
+	JB      below_1689
 	JMP     done2145
 
-below_1681:
+below_1689:
 	JMP done2081
 
-below_1680:
+below_1688:
 	JMP done2048
 
 singles:
-	LEAQ   1792(R15), AX
+	LEAQ   5504(R15), AX
 	MOVQ   144(DI), R9
 	SUBQ   168(DI), CX
 	KXNORD K2, K2, K2
@@ -21766,7 +22274,7 @@ singlesnext:
 	JMP  written
 
 pairs:
-	LEAQ   1792(R15), AX
+	LEAQ   5504(R15), AX
 	MOVQ   144(DI), R9
 	SUBQ   168(DI), CX
 	KXNORD K2, K2, K2
@@ -21944,77 +22452,77 @@ row129:
 	ADDQ  224(DI), AX
 	LEAQ  (AX)(BX*8), R9
 	CMPQ  216(DI), $0x05
-	JAE   above_1692
+	JAE   above_1700
 	CMPQ  216(DI), $0x03
-	JAE   above_1693
+	JAE   above_1701
 	CMPQ  216(DI), $0x02
-	JB    load_1684
-	JMP   load_1685
+	JB    load_1692
+	JMP   load_1693
 
-above_1693:
+above_1701:
 	CMPQ 216(DI), $0x04
-	JB   load_1686
-	JMP  load_1687
+	JB   load_1694
+	JMP  load_1695
 
-above_1692:
+above_1700:
 	CMPQ 216(DI), $0x07
-	JAE  above_1694
+	JAE  above_1702
 	CMPQ 216(DI), $0x06
-	JB   load_1688
-	JMP  load_1689
+	JB   load_1696
+	JMP  load_1697
 
-above_1694:
+above_1702:
 	CMPQ       216(DI), $0x08
-	JB         load_1690
+	JB         load_1698
 	PREFETCHT0 -448(R9)
 	VPSLLD     $0x10, -448(AX), Z29
 	VPANDD     -448(AX), Z28, Z30
 	VMOVUPS    Z29, (R15)
 	VMOVUPS    Z30, 64(R15)
 
-load_1690:
+load_1698:
 	PREFETCHT0 -384(R9)
 	VPSLLD     $0x10, -384(AX), Z29
 	VPANDD     -384(AX), Z28, Z30
 	VMOVUPS    Z29, 128(R15)
 	VMOVUPS    Z30, 192(R15)
 
-load_1689:
+load_1697:
 	PREFETCHT0 -320(R9)
 	VPSLLD     $0x10, -320(AX), Z29
 	VPANDD     -320(AX), Z28, Z30
 	VMOVUPS    Z29, 256(R15)
 	VMOVUPS    Z30, 320(R15)
 
-load_1688:
+load_1696:
 	PREFETCHT0 -256(R9)
 	VPSLLD     $0x10, -256(AX), Z29
 	VPANDD     -256(AX), Z28, Z30
 	VMOVUPS    Z29, 384(R15)
 	VMOVUPS    Z30, 448(R15)
 
-load_1687:
+load_1695:
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 512(R15)
 	VMOVUPS    Z30, 576(R15)
 
-load_1686:
+load_1694:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 640(R15)
 	VMOVUPS    Z30, 704(R15)
 
-load_1685:
+load_1693:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 768(R15)
 	VMOVUPS    Z30, 832(R15)
 
-load_1684:
+load_1692:
 	SUBQ        248(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -22030,77 +22538,77 @@ same129:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x05
-	JAE    above_1703
+	JAE    above_1711
 	CMPQ   R10, $0x03
-	JAE    above_1704
+	JAE    above_1712
 	CMPQ   R10, $0x02
-	JB     load_1695
-	JMP    load_1696
+	JB     load_1703
+	JMP    load_1704
 
-above_1704:
+above_1712:
 	CMPQ R10, $0x04
-	JB   load_1697
-	JMP  load_1698
+	JB   load_1705
+	JMP  load_1706
 
-above_1703:
+above_1711:
 	CMPQ R10, $0x07
-	JAE  above_1705
+	JAE  above_1713
 	CMPQ R10, $0x06
-	JB   load_1699
-	JMP  load_1700
+	JB   load_1707
+	JMP  load_1708
 
-above_1705:
+above_1713:
 	CMPQ        R10, $0x08
-	JB          load_1701
+	JB          load_1709
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	PREFETCHT0  -448(R9)
 
-load_1701:
+load_1709:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, Z16
 	VFMADD231PS 192(R15), Z30, Z16
 	PREFETCHT0  -384(R9)
 
-load_1700:
+load_1708:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z16
 	VFMADD231PS 320(R15), Z30, Z16
 	PREFETCHT0  -320(R9)
 
-load_1699:
+load_1707:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, Z16
 	VFMADD231PS 448(R15), Z30, Z16
 	PREFETCHT0  -256(R9)
 
-load_1698:
+load_1706:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z16
 	VFMADD231PS 576(R15), Z30, Z16
 	PREFETCHT0  -192(R9)
 
-load_1697:
+load_1705:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z16
 	VFMADD231PS 704(R15), Z30, Z16
 	PREFETCHT0  -128(R9)
 
-load_1696:
+load_1704:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z16
 	VFMADD231PS 832(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 
-load_1695:
+load_1703:
 	SUBQ        248(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -22211,35 +22719,35 @@ row257:
 	ADDQ  224(DI), AX
 	LEAQ  (AX)(BX*8), R9
 	CMPQ  216(DI), $0x03
-	JAE   above_1716
+	JAE   above_1724
 	CMPQ  216(DI), $0x02
-	JB    load_1712
-	JMP   load_1713
+	JB    load_1720
+	JMP   load_1721
 
-above_1716:
+above_1724:
 	CMPQ       216(DI), $0x04
-	JB         load_1714
+	JB         load_1722
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, (R15)
 	VMOVUPS    Z30, 64(R15)
 
-load_1714:
+load_1722:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 128(R15)
 	VMOVUPS    Z30, 192(R15)
 
-load_1713:
+load_1721:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 256(R15)
 	VMOVUPS    Z30, 320(R15)
 
-load_1712:
+load_1720:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -22248,35 +22756,35 @@ load_1712:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x03
-	JAE        above_1721
+	JAE        above_1729
 	CMPQ       216(DI), $0x02
-	JB         load_1717
-	JMP        load_1718
+	JB         load_1725
+	JMP        load_1726
 
-above_1721:
+above_1729:
 	CMPQ       216(DI), $0x04
-	JB         load_1719
+	JB         load_1727
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 512(R15)
 	VMOVUPS    Z30, 576(R15)
 
-load_1719:
+load_1727:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 640(R15)
 	VMOVUPS    Z30, 704(R15)
 
-load_1718:
+load_1726:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 768(R15)
 	VMOVUPS    Z30, 832(R15)
 
-load_1717:
+load_1725:
 	SUBQ        248(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -22292,35 +22800,35 @@ same257:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x03
-	JAE    above_1726
+	JAE    above_1734
 	CMPQ   R10, $0x02
-	JB     load_1722
-	JMP    load_1723
+	JB     load_1730
+	JMP    load_1731
 
-above_1726:
+above_1734:
 	CMPQ        R10, $0x04
-	JB          load_1724
+	JB          load_1732
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	PREFETCHT0  -192(R9)
 
-load_1724:
+load_1732:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, Z16
 	VFMADD231PS 192(R15), Z30, Z16
 	PREFETCHT0  -128(R9)
 
-load_1723:
+load_1731:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z16
 	VFMADD231PS 320(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 
-load_1722:
+load_1730:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, K5, Z16
@@ -22330,35 +22838,35 @@ load_1722:
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x03
-	JAE         above_1731
+	JAE         above_1739
 	CMPQ        R10, $0x02
-	JB          load_1727
-	JMP         load_1728
+	JB          load_1735
+	JMP         load_1736
 
-above_1731:
+above_1739:
 	CMPQ        R10, $0x04
-	JB          load_1729
+	JB          load_1737
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
 	PREFETCHT0  -192(R9)
 
-load_1729:
+load_1737:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z17
 	VFMADD231PS 704(R15), Z30, Z17
 	PREFETCHT0  -128(R9)
 
-load_1728:
+load_1736:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z17
 	VFMADD231PS 832(R15), Z30, Z17
 	PREFETCHT0  -64(R9)
 
-load_1727:
+load_1735:
 	SUBQ        248(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -22556,14 +23064,14 @@ row513:
 	ADDQ       224(DI), AX
 	LEAQ       (AX)(BX*8), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1746
+	JB         load_1754
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, (R15)
 	VMOVUPS    Z30, 64(R15)
 
-load_1746:
+load_1754:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -22572,14 +23080,14 @@ load_1746:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1748
+	JB         load_1756
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 256(R15)
 	VMOVUPS    Z30, 320(R15)
 
-load_1748:
+load_1756:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -22588,14 +23096,14 @@ load_1748:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1750
+	JB         load_1758
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 512(R15)
 	VMOVUPS    Z30, 576(R15)
 
-load_1750:
+load_1758:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -22604,14 +23112,14 @@ load_1750:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1752
+	JB         load_1760
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 768(R15)
 	VMOVUPS    Z30, 832(R15)
 
-load_1752:
+load_1760:
 	SUBQ        248(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -22627,14 +23135,14 @@ same513:
 	LEAQ        (AX)(BX*8), R9
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R10, $0x02
-	JB          load_1754
+	JB          load_1762
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 
-load_1754:
+load_1762:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, K5, Z16
@@ -22644,14 +23152,14 @@ load_1754:
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x02
-	JB          load_1756
+	JB          load_1764
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z17
 	VFMADD231PS 320(R15), Z30, Z17
 	PREFETCHT0  -64(R9)
 
-load_1756:
+load_1764:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, K5, Z17
@@ -22664,14 +23172,14 @@ load_1756:
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x02
-	JB          load_1758
+	JB          load_1766
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
 	PREFETCHT0  -64(R9)
 
-load_1758:
+load_1766:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, K5, Z17
@@ -22681,14 +23189,14 @@ load_1758:
 	VPXORD      Z18, Z18, Z18
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x02
-	JB          load_1760
+	JB          load_1768
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z18
 	VFMADD231PS 832(R15), Z30, Z18
 	PREFETCHT0  -64(R9)
 
-load_1760:
+load_1768:
 	SUBQ        248(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24069,28 +24577,28 @@ row:
 	TESTQ     $0x00000010, 64(DI)
 	JZ        rounded
 	CMPQ      R10, $0x05
-	JAE       above_1870
+	JAE       above_1878
 	CMPQ      R10, $0x03
-	JAE       above_1871
+	JAE       above_1879
 	CMPQ      R10, $0x02
-	JB        load_1862
-	JMP       load_1863
+	JB        load_1870
+	JMP       load_1871
 
-above_1871:
+above_1879:
 	CMPQ R10, $0x04
-	JB   load_1864
-	JMP  load_1865
+	JB   load_1872
+	JMP  load_1873
 
-above_1870:
+above_1878:
 	CMPQ R10, $0x07
-	JAE  above_1872
+	JAE  above_1880
 	CMPQ R10, $0x06
-	JB   load_1866
-	JMP  load_1867
+	JB   load_1874
+	JMP  load_1875
 
-above_1872:
+above_1880:
 	CMPQ        R10, $0x08
-	JB          load_1868
+	JB          load_1876
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -24108,7 +24616,7 @@ above_1872:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -448(CX)
 
-load_1868:
+load_1876:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -24126,7 +24634,7 @@ load_1868:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -384(CX)
 
-load_1867:
+load_1875:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -24144,7 +24652,7 @@ load_1867:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -320(CX)
 
-load_1866:
+load_1874:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -24160,7 +24668,7 @@ load_1866:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -256(CX)
 
-load_1865:
+load_1873:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -24176,7 +24684,7 @@ load_1865:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -192(CX)
 
-load_1864:
+load_1872:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -24192,7 +24700,7 @@ load_1864:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -128(CX)
 
-load_1863:
+load_1871:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -24208,7 +24716,7 @@ load_1863:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -64(CX)
 
-load_1862:
+load_1870:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24229,28 +24737,28 @@ dz:
 
 added:
 	CMPQ R10, $0x05
-	JAE  above_1881
+	JAE  above_1889
 	CMPQ R10, $0x03
-	JAE  above_1882
+	JAE  above_1890
 	CMPQ R10, $0x02
-	JB   load_1873
-	JMP  load_1874
+	JB   load_1881
+	JMP  load_1882
 
-above_1882:
+above_1890:
 	CMPQ R10, $0x04
-	JB   load_1875
-	JMP  load_1876
+	JB   load_1883
+	JMP  load_1884
 
-above_1881:
+above_1889:
 	CMPQ R10, $0x07
-	JAE  above_1883
+	JAE  above_1891
 	CMPQ R10, $0x06
-	JB   load_1877
-	JMP  load_1878
+	JB   load_1885
+	JMP  load_1886
 
-above_1883:
+above_1891:
 	CMPQ        R10, $0x08
-	JB          load_1879
+	JB          load_1887
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(AX), Z29
@@ -24261,7 +24769,7 @@ above_1883:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
 
-load_1879:
+load_1887:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(AX), Z29
@@ -24272,7 +24780,7 @@ load_1879:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
 
-load_1878:
+load_1886:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(AX), Z29
@@ -24283,7 +24791,7 @@ load_1878:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z5
 
-load_1877:
+load_1885:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(AX), Z29
 	VMOVUPS     -256(AX), Z30
@@ -24292,7 +24800,7 @@ load_1877:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS Z30, Z31, Z7
 
-load_1876:
+load_1884:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(AX), Z29
 	VMOVUPS     -192(AX), Z30
@@ -24301,7 +24809,7 @@ load_1876:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS Z30, Z31, Z9
 
-load_1875:
+load_1883:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(AX), Z29
 	VMOVUPS     -128(AX), Z30
@@ -24310,7 +24818,7 @@ load_1875:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS Z30, Z31, Z11
 
-load_1874:
+load_1882:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(AX), Z29
 	VMOVUPS     -64(AX), Z30
@@ -24319,7 +24827,7 @@ load_1874:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS Z30, Z31, Z13
 
-load_1873:
+load_1881:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24353,28 +24861,28 @@ load_1873:
 
 rounded:
 	CMPQ R10, $0x05
-	JAE  above_1892
+	JAE  above_1900
 	CMPQ R10, $0x03
-	JAE  above_1893
+	JAE  above_1901
 	CMPQ R10, $0x02
-	JB   load_1884
-	JMP  load_1885
+	JB   load_1892
+	JMP  load_1893
 
-above_1893:
+above_1901:
 	CMPQ R10, $0x04
-	JB   load_1886
-	JMP  load_1887
+	JB   load_1894
+	JMP  load_1895
 
-above_1892:
+above_1900:
 	CMPQ R10, $0x07
-	JAE  above_1894
+	JAE  above_1902
 	CMPQ R10, $0x06
-	JB   load_1888
-	JMP  load_1889
+	JB   load_1896
+	JMP  load_1897
 
-above_1894:
+above_1902:
 	CMPQ        R10, $0x08
-	JB          load_1890
+	JB          load_1898
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -24404,7 +24912,7 @@ above_1894:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -448(CX)
 
-load_1890:
+load_1898:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -24434,7 +24942,7 @@ load_1890:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -384(CX)
 
-load_1889:
+load_1897:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -24464,7 +24972,7 @@ load_1889:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -320(CX)
 
-load_1888:
+load_1896:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -24492,7 +25000,7 @@ load_1888:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -256(CX)
 
-load_1887:
+load_1895:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -24520,7 +25028,7 @@ load_1887:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -192(CX)
 
-load_1886:
+load_1894:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -24548,7 +25056,7 @@ load_1886:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -128(CX)
 
-load_1885:
+load_1893:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -24576,7 +25084,7 @@ load_1885:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -64(CX)
 
-load_1884:
+load_1892:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29

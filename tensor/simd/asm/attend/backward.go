@@ -12,47 +12,52 @@ import (
 	"starling/tensor/simd/asm/lanes"
 )
 
-// The backward pass goes through the entries of a source's row in groups that fill a vector with one number a head:
-// coefficients of a group, its wide rows, gradients of its scores. Coefficients are made one group ahead, so that nobody
-// waits for them, and all of it is in flight at once: what is computed hides behind the wide rows that are waited for. What
+// The backward pass goes through the entries of a source's row in batches of some groups, which fill a vector with one number
+// a head: coefficients of a batch, its wide rows, gradients of its scores. An exponential is a chain of instructions that wait for
+// each other, so a batch has several under way. Coefficients are made one batch ahead, so that nobody waits for them,
+// and all of it is in flight at once: what is computed hides behind the wide rows that are waited for. What
 // depends on how heads lie in vectors is in the body of a shape; the rest is shared, and goes back to the shape by comparing.
 
 var backFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "z", "zStride",
 	"shape", "each", "whole", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "runs", "dstHead", "dstShift", "dstWhole", "unused", "mode", "loop", "prefetch", "last", "ask", "buf",
-	"packed", "packStride", "packLanes", "lanes", "together", "heads", "groupBytes", "tables", "left", "leftStride", "dleft", "dleftStride",
+	"packed", "packStride", "packLanes", "lanes", "together", "heads", "groupBytes", "batchBytes", "tables", "left", "leftStride", "dleft", "dleftStride",
 	"slope", "drop", "threshold", "scale", "keys", "srcIDs", "firstSrc", "edge", "edgeStride", "perm", "add",
-	// Room: where the group starts, which half of the coefficients' room is its own, and how far coefficients are.
-	"first", "slot", "begun", "coefRow", "coefIndex", "coefEnd", "askEnd")
+	// Room: where the batch starts, which half of the coefficients' room is its own, and how far coefficients are.
+	"first", "slot", "begun", "coefRow", "coefIndex", "coefEnd", "coefOut", "askEnd")
 
 // Registers of the backward pass, beside those of all loops over wide rows.
 var (
 	buf      = R15
-	groupEnd = R12
+	batchEnd = R12
 	tmp2     = RCX
 	each     = RCX                      // loads a run, while wide rows are added up
 	headMask = []OpmaskPhysical{K5, K6} // of a head's last vector or, of bfloat16, of its even and odd columns
-	entries  = K4                       // the lanes of the group's entries
+	entries  = K4                       // the lanes of a group's entries
 	// Of the group that coefficients are made for:
-	next      = R12 // its first entry; groupEnd is set later
+	next      = R12 // its first entry; batchEnd is set later
 	coefLanes = K7  // its lanes
 )
 
-// What lies at buf.
+// A batch has so many groups and entries at most.
 const (
-	atCoef  = 64 * iota // coefficients after dropout
-	atSlope             // the same times the slope of the leaky ReLU
-	atDelta             // α·delta times that slope
-	atGroup             // where the group ends, and its lanes
-	atNext              // all of the above once more, of another group
-	_
-	_
-	_
-	atMine  // the score of the source that coefficients are made for
-	atDraw  // what draws of that source have in common
-	atTotal // the sum of a row's gradients of scores
-	atWords // room
-	atParts // half-made dot products of a group's entries
-	atZ     = atParts + 16*64
+	batchGroups  = 8
+	batchEntries = 32
+)
+
+// What lies at buf: of a batch's groups, one after the other, coefficients after dropout, the same times the slope of the leaky
+// ReLU, and α·delta times that slope; then where the batch ends.
+const (
+	atCoef  = 0
+	atSlope = 64 * batchGroups
+	atDelta = 2 * atSlope
+	atEnd   = 3 * atSlope
+	atNext  = atEnd + 64   // all of the above once more, of another batch
+	atMine  = 2 * atNext   // the score of the source that coefficients are made for
+	atDraw  = atMine + 64  // what draws of that source have in common
+	atTotal = atDraw + 64  // the sum of a row's gradients of scores
+	atWords = atTotal + 64 // room
+	atParts = atWords + 64 // half-made dot products of a batch's entries
+	atZ     = atParts + 64*batchEntries
 )
 
 func fmtHeads(name string, heads int) string { return fmt.Sprintf("%s%d", name, heads) }
@@ -88,7 +93,7 @@ func backward(bf16 bool) {
 
 	MOVQ(index, f.mem("coefIndex"))
 	MOVQ(index, f.mem("coefEnd"))
-	toGroup()
+	toBatch()
 	Label("row")
 	f.load("ptr", tmp)
 	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
@@ -174,10 +179,10 @@ func coefRow(f fields, made string) {
 	Label(drawn)
 }
 
-// size sets tmp to the bytes in index of a group of entries that end at end.
-func (p together) size(f fields, from GPPhysical, end Op) {
+// size sets tmp to the bytes in index of the next group, of entries that end at end.
+func (p together) size(f fields, end Op) {
 	MOVQ(end, tmp)
-	SUBQ(from, tmp)
+	SUBQ(next, tmp)
 	if p > 0 {
 		MOVL(U32(4*p.entries()), tmp2.As32())
 	} else {
@@ -187,7 +192,7 @@ func (p together) size(f fields, from GPPhysical, end Op) {
 	CMOVQHI(tmp2, tmp)
 }
 
-// lanesOf sets K2 to the first lanes of tmp/4, the entries of a group, and coefLanes, tmp as well, to those of their heads.
+// lanesOf sets K2 to the first lanes of tmp/4, the entries of a group, and coefLanes to those of their heads.
 func (p together) lanesOf(f fields, all GPPhysical) {
 	MOVQ(tmp, tmp2)
 	SHRQ(U8(2), tmp2)
@@ -260,30 +265,35 @@ func (p together) askSmall(f fields) {
 	Label(stop)
 }
 
-// coefficients makes those of the group that follows, of any number of heads or of four or eight that lie together. Then it
-// goes on with the wide rows of the group whose coefficients were made before.
+// coefficients makes those of the batch that follows, of any number of heads or of four or eight that lie together. Then it
+// goes on with the wide rows of the batch whose coefficients were made before.
 func (p together) coefficients(bf16 bool) {
 	f := backFields
 	name := func(s string) string { return p.name(s) }
 	s, t, n, factor, alpha, c, delta := Z16, Z17, Z18, Z19, Z20, Z21, Z22
 	i, low, high := Z23, Z24, Z25
 	out, words := part, inBuf(atWords)
-	Label(name("group"))
+	Label(name("batch"))
 	f.load("coefIndex", next)
 	CMPQ(next, f.mem("coefEnd"))
 	JB(LabelRef(name("same")))
 	coefRow(f, name("made"))
 	Label(name("same"))
-	p.askSmall(f)
-	p.size(f, next, f.mem("coefEnd"))
 	f.load("slot", out)
 	XORQ(U32(atNext), out)
 	ADDQ(buf, out)
-	LEAQ(Mem{Base: next, Index: tmp, Scale: 1}, at)
+	MOVQ(out, f.mem("coefOut"))
+	MOVQ(next, at)
+	ADDQ(f.mem("batchBytes"), at)
+	CMPQ(at, f.mem("coefEnd"))
+	CMOVQHI(f.mem("coefEnd"), at)
 	MOVQ(at, f.mem("coefIndex"))
-	MOVQ(at, Mem{Base: out, Disp: atGroup})
+	MOVQ(at, Mem{Base: out, Disp: atEnd})
+	Label(name("group"))
+	p.askSmall(f)
+	f.load("coefOut", out)
+	p.size(f, f.mem("coefIndex"))
 	p.lanesOf(f, at)
-	MOVQ(tmp, Mem{Base: out, Disp: atGroup + 8})
 	VMOVDQU32_Z(Mem{Base: next}, K2, i)
 	f.load("packed", at)
 	if p > 0 {
@@ -332,6 +342,14 @@ func (p together) coefficients(bf16 bool) {
 	VMULPS(factor, alpha, alpha)
 	VMULPS(delta, alpha, alpha)
 	VMOVUPS(alpha, Mem{Base: out, Disp: atDelta})
+	ADDQ(U8(64), f.mem("coefOut"))
+	if p > 0 {
+		ADDQ(U8(4*p.entries()), next)
+	} else {
+		ADDQ(f.mem("groupBytes"), next)
+	}
+	CMPQ(next, f.mem("coefIndex"))
+	JB(LabelRef(name("group")))
 	Label(name("made"))
 	CMPQ(f.mem("begun"), U8(0))
 	JNE(LabelRef(name("begun")))
@@ -342,8 +360,7 @@ func (p together) coefficients(bf16 bool) {
 	MOVQ(buf, weight)
 	ADDQ(f.mem("slot"), weight)
 	MOVQ(index, f.mem("first"))
-	MOVQ(Mem{Base: weight, Disp: atGroup}, groupEnd)
-	KMOVW(Mem{Base: weight, Disp: atGroup + 8}, entries)
+	MOVQ(Mem{Base: weight, Disp: atEnd}, batchEnd)
 	LEAQ(inBuf(atParts), part)
 	toShape("entry", bf16, int(p))
 }
@@ -370,7 +387,7 @@ func (t folded) backBody() {
 	}
 	CMPQ(index, end)
 	JAE(LabelRef(fmtHeads("total", t.heads)))
-	toGroup()
+	toBatch()
 
 	Label(t.label("entry"))
 	if t.least < t.most {
@@ -382,7 +399,11 @@ func (t folded) backBody() {
 		JE(LabelRef(t.label(l.name)))
 	}
 	for _, l := range loops {
-		t.entries(l)
+		if l.blocks > 0 {
+			t.wholeEntries(l)
+		} else {
+			t.entries(l)
+		}
 	}
 
 	Label(t.label("done"))
@@ -394,21 +415,62 @@ func (t folded) backBody() {
 // entryLoop is a loop over wide rows, by how it asks for those that come later: between the lines that are summed, since all at
 // once keep what is computed from hiding behind them, or not at all.
 type entryLoop struct {
-	name string
-	ask  func(Op)
+	name   string
+	ask    func(Op)
+	blocks int // of a head, where heads are so many whole ones
 }
 
 // entryLoops lists the shape's loops, in the order of their numbers. Float32 rows of eight lines and more that are in no cache are asked for
 // into the second-level one only: the first has sixteen places for lines under way, which all others would wait for.
 func (t folded) entryLoops() []entryLoop {
-	list := []entryLoop{{"near", nil}, {"asked", PREFETCHT0}, {"far", PREFETCHT1}}
-	if t.bf16 || t.share > 1 || t.count*t.most < 8 {
-		return list[:2]
+	list := []entryLoop{{name: "near"}, {name: "asked", ask: PREFETCHT0}}
+	switch {
+	case t.pairs() && t.share == 1 && t.heads >= 4:
+		for n := t.least; n <= t.most; n++ {
+			list = append(list, entryLoop{fmt.Sprintf("whole%dx", n), PREFETCHT0, n})
+		}
+	case !t.bf16 && t.share == 1 && t.count*t.most >= 8:
+		list = append(list, entryLoop{name: "far", ask: PREFETCHT1})
 	}
 	return list
 }
 
-// entries goes through the wide rows of a group.
+// wholeEntries is entries for the usual shapes of bfloat16, rows of whole lines and heads of so many. Where rows are in cache it is
+// instructions that limit, and here are a third less.
+func (t folded) wholeEntries(l entryLoop) {
+	Label(t.label(l.name))
+	LEAQ(Mem{Base: batchEnd, Index: ahead, Scale: 1}, tmp)
+	CMPQ(tmp, last)
+	JA(LabelRef(t.label("near"))) // few are left
+	again := t.label(l.name + "again")
+	Label(again)
+	MOVL(Mem{Base: index, Index: ahead, Scale: 1}, tmp.As32())
+	entryRow()
+	IMULQ(stride, tmp)
+	s := stack{}
+	for r := range t.heads {
+		q := s.push(0)
+		VBROADCASTSS(Mem{Base: weight, Disp: 4 * r}, w)
+		for v := l.blocks - 1; v >= 0; v-- {
+			line, i := 64*(r*l.blocks-v), t.slot(r, v)
+			l.ask(Mem{Base: src, Index: tmp, Scale: 1, Disp: line})
+			lanes.SplitBF16By(upper, Mem{Base: at, Disp: line}, x, y, false, K1)
+			if z := inBuf(atZ + t.z(r, v)); v == l.blocks-1 {
+				VMULPS(z, x, q)
+				VFMADD231PS(z.Offset(64), y, q)
+			} else {
+				VFMADD231PS(z, x, q)
+				VFMADD231PS(z.Offset(64), y, q)
+			}
+			VFMADD231PS(x, w, sums[2*i])
+			VFMADD231PS(y, w, sums[2*i+1])
+		}
+		s.fold()
+	}
+	t.nextEntry(s.top(), again)
+}
+
+// entries goes through the wide rows of a batch.
 func (t folded) entries(l entryLoop) {
 	f := backFields
 	Label(t.label(l.name))
@@ -432,11 +494,16 @@ func (t folded) entries(l entryLoop) {
 			VFMADD231PS(x, w, sums[i])
 		}
 	})
+	t.nextEntry(q, t.label(l.name))
+}
+
+// nextEntry leaves an entry's half-made dot products in parts and goes on with the batch's next, or gradients of its scores.
+func (t folded) nextEntry(q VecPhysical, again string) {
 	VMOVUPS(q, Mem{Base: part})
 	ADDQ(U8(64), part)
 	ADDQ(U8(4*t.heads), weight)
-	CMPQ(index, groupEnd)
-	JB(LabelRef(t.label(l.name)))
+	CMPQ(index, batchEnd)
+	JB(LabelRef(again))
 	JMP(LabelRef(fmtHeads("scores", t.heads)))
 }
 
@@ -459,45 +526,48 @@ func (t folded) weights(r int) {
 	VPERMPS(Mem{Base: weight, Disp: 4 * r * t.share}, w, w)
 }
 
-// toGroup goes on with the next group.
-func toGroup() {
+// toBatch goes on with the next batch.
+func toBatch() {
 	for _, p := range []together{4, 8, 16} {
 		CMPQ(backFields.mem("together"), U8(p))
-		JE(LabelRef(p.name("group")))
+		JE(LabelRef(p.name("batch")))
 	}
-	JMP(LabelRef(together(0).name("group")))
+	JMP(LabelRef(together(0).name("batch")))
 }
 
-// scores makes the gradients of a group's scores, sums them over the row and puts them to their places in edge, or adds
-// them to their destinations' there. After the last group the sum goes to dleft.
+// scores makes the gradients of a batch's scores, sums them over the row and puts them to their places in edge, or adds
+// them to their destinations' there. After the last batch the sum goes to dleft.
 func scores(bf16 bool, heads int) {
 	f := backFields
 	name := func(s string) string { return fmtHeads(s, heads) }
 	group := 16 / heads
+	parts, coef, left := batchEnd, weight, tmp2
+	s, t, total := Z23, Z24, Z27
 	Label(name("scores"))
-	k := stack{}
-	for e := range group {
-		q := k.push(bits.Len(uint(heads)) - 1)
-		VMOVUPS(inBuf(atParts+64*e), q)
-		k.fold()
-	}
-	s, t, total := Z23, Z24, Z25
-	VMOVUPS(lanes.Table("transposed", 16, func(i int) uint32 { return uint32(i%4*4 + i/4) }), t)
-	VPERMPS(k.top(), t, t)
-	MOVQ(buf, at)
-	ADDQ(f.mem("slot"), at)
-	VMOVUPS(Mem{Base: at, Disp: atSlope}, s)
-	VFMSUB213PS(Mem{Base: at, Disp: atDelta}, t, s)
-	VMOVUPS(inBuf(atTotal), total)
-	VADDPS(s, total, entries, total)
-	VMOVUPS(total, inBuf(atTotal))
-	VMOVUPS(s, inBuf(atWords))
+	MOVQ(batchEnd, left)
+	SUBQ(f.mem("first"), left)
+	LEAQ(inBuf(atParts), parts)
+	MOVQ(buf, coef)
+	ADDQ(f.mem("slot"), coef)
 	f.load("edge", at)
 	f.load("perm", part)
 	SUBQ(f.mem("index"), part)
 	ADDQ(f.mem("first"), part)
-	MOVQ(groupEnd, tmp2)
-	SUBQ(f.mem("first"), tmp2)
+	VMOVUPS(inBuf(atTotal), total)
+	Label(name("group"))
+	k := stack{}
+	for e := range group {
+		q := k.push(bits.Len(uint(heads)) - 1)
+		VMOVUPS(Mem{Base: parts, Disp: 64 * e}, q)
+		k.fold()
+	}
+	VMOVUPS(lanes.Table("transposed", 16, func(i int) uint32 { return uint32(i%4*4 + i/4) }), t)
+	VPERMPS(k.top(), t, t)
+	VMOVUPS(Mem{Base: coef, Disp: atSlope}, s)
+	VFMSUB213PS(Mem{Base: coef, Disp: atDelta}, t, s)
+	groupLanes(f, heads, left)
+	VADDPS(s, total, entries, total)
+	VMOVUPS(s, inBuf(atWords))
 	CMPQ(f.mem("add"), U8(0))
 	JNE(LabelRef(name("add")))
 	placeScores(f, heads, false, name("placed"))
@@ -505,10 +575,16 @@ func scores(bf16 bool, heads int) {
 	Label(name("add"))
 	placeScores(f, heads, true, name("placed"))
 	Label(name("placed"))
+	ADDQ(U32(64*group), parts)
+	ADDQ(U8(64), coef)
+	ADDQ(U8(4*group), part)
+	SUBQ(U8(4*group), left)
+	JA(LabelRef(name("group")))
+	VMOVUPS(total, inBuf(atTotal))
 	XORQ(U32(atNext), f.mem("slot"))
 	CMPQ(index, end)
 	JAE(LabelRef(name("total")))
-	toGroup()
+	toBatch()
 
 	Label(name("total"))
 	VMOVUPS(inBuf(atTotal), total)
@@ -523,7 +599,26 @@ func scores(bf16 bool, heads int) {
 	toShape("done", bf16, heads)
 }
 
-// placeScores puts the gradients of a group's entries, tmp2/4 of them, to their places at part.
+// groupLanes sets entries to the lanes of a group, where left/4 entries are left.
+func groupLanes(f fields, heads int, left GPPhysical) {
+	KXNORW(entries, entries, entries)
+	if heads == 16 {
+		return
+	}
+	whole := lanes.NewLabel("whole")
+	CMPQ(left, U8(64/heads))
+	JAE(LabelRef(whole))
+	MOVQ(left, tmp)
+	IMUL3Q(U8(heads), tmp, tmp)
+	SHRQ(U8(2), tmp)
+	MOVL(U32(0xffff), at.As32())
+	BZHIL(tmp.As32(), at.As32(), tmp.As32())
+	KMOVW(tmp.As32(), entries)
+	f.load("edge", at)
+	Label(whole)
+}
+
+// placeScores puts the gradients of a group's entries, tmp2/4 of them, to their places at part. Of more it puts a group's.
 func placeScores(f fields, heads int, add bool, done string) {
 	for k := range 16 / heads {
 		MOVL(Mem{Base: part, Disp: 4 * k}, tmp.As32())
