@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sort"
 	"strconv"
+	"strings"
 
 	"starling/graph"
 )
@@ -124,6 +126,23 @@ func inFile(path string, err error) error {
 	}
 	named.Fix = "copy the partition again, or make it again with starling partition"
 	return &named
+}
+
+// agrees compares a part's book with that of the partition, where all parts must find the
+// same. Where parts lie may have changed.
+func (b *Book) agrees(with *Book) error {
+	one, other := reflect.ValueOf(*b), reflect.ValueOf(*with)
+	for i := range one.NumField() {
+		switch field := one.Type().Field(i); field.Name {
+		case "Format", "Dirs", "CRC32C":
+		default:
+			if !reflect.DeepEqual(one.Field(i).Interface(), other.Field(i).Interface()) {
+				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				return badBook("book."+name, "another than in "+bookFile, "the same")
+			}
+		}
+	}
+	return nil
 }
 
 func badBook(field string, found any, want string) error {

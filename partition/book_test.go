@@ -2,8 +2,10 @@ package partition
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"starling/graph"
@@ -66,4 +68,35 @@ func FuzzBalance(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPartsAgreeWithTheBook: what one part says of all of them is what the others find.
+func TestPartsAgreeWithTheBook(t *testing.T) {
+	dir, _, _, _ := written(t, rand.New(rand.NewPCG(3, 3)), 50)
+	path := filepath.Join(dir, "part0", partFile)
+	for field, change := range map[string]func(*Book){
+		"":               func(b *Book) { b.Dirs = []string{"elsewhere"} },
+		"book.symmetric": func(b *Book) { b.Symmetric = !b.Symmetric },
+		"book.edge_cut":  func(b *Book) { b.EdgeCut++ },
+		"book.dataset":   func(b *Book) { b.Dataset += "?" },
+	} {
+		m := &PartMeta{}
+		if err := readSealed(path, m, &m.CRC32C); err != nil {
+			t.Fatal(err)
+		}
+		was := *m
+		change(&m.Book)
+		if err := writeSealed(path, m, &m.CRC32C); err != nil {
+			t.Fatal(err)
+		}
+		p, err := OpenPart(dir, 0)
+		if field == "" && err == nil {
+			p.Close()
+		} else if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%q: %v", field, err)
+		}
+		if err := writeSealed(path, &was, &was.CRC32C); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -57,18 +57,25 @@ type OpenOptions struct {
 // OpenPart maps part k of the partition in dir. Without a book in dir, dir/partK
 // may stand alone, as on a host that got only its own part.
 func OpenPart(dir string, k int) (*Part, error) {
-	path := filepath.Join(dir, fmt.Sprintf("part%d", k))
-	if IsPartition(dir) {
-		book, err := OpenBook(dir)
-		if err != nil {
-			return nil, err
-		}
-		if k < 0 || k >= book.Parts {
-			return nil, &graph.InputError{File: dir, Field: "part", Found: fmt.Sprint(k), Want: fmt.Sprintf("0 to %d", book.Parts-1), Fix: "start as many workers as there are parts"}
-		}
-		path = book.PartDir(dir, k)
+	if !IsPartition(dir) {
+		return OpenPartFolder(filepath.Join(dir, fmt.Sprintf("part%d", k)), OpenOptions{})
 	}
-	return OpenPartFolder(path, OpenOptions{})
+	book, err := OpenBook(dir)
+	if err != nil {
+		return nil, err
+	}
+	if k < 0 || k >= book.Parts {
+		return nil, &graph.InputError{File: dir, Field: "part", Found: fmt.Sprint(k), Want: fmt.Sprintf("0 to %d", book.Parts-1), Fix: "start as many workers as there are parts"}
+	}
+	p, err := OpenPartFolder(book.PartDir(dir, k), OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Book.agrees(book); err != nil {
+		p.Close()
+		return nil, inFile(filepath.Join(p.Dir, partFile), err)
+	}
+	return p, nil
 }
 
 // OpenPartFolder maps the part in exactly this folder, wherever it was copied to.

@@ -97,8 +97,6 @@ func (s *Spec) checkPairs() error {
 		return nil
 	}
 	switch {
-	case s.distributed():
-		return mistake("--task", fmt.Sprintf("%s with --strategy %s and %d workers", s.Task, s.Strategy, s.Workers), "one worker", "leave out --workers and --strategy: pairs on several workers are not available yet in this version")
 	case s.Inductive:
 		return mistake("--inductive", "it with --task "+s.Task, "a task of vertices", "edges are held out instead: --val-edges, --test-edges")
 	case s.Mode == "mini" && (s.Sampler != "neighbour" || s.Replace || s.Weighted):

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"starling/dataset"
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
 )
@@ -138,7 +139,17 @@ func TestPairsRefuse(t *testing.T) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
-	s := pairSpecs(dir)["unsupervised full"]
+	s := pairSpecs(dir)["link full"]
+	cut := DefaultPartition()
+	cut.Parts, cut.Out = 2, filepath.Join(t.TempDir(), "parts")
+	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
+		t.Fatal(err)
+	}
+	s.Dataset, s.Mode = cut.Out, "mini"
+	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--task") || !strings.Contains(err.Error(), "the dataset that it was cut from") {
+		t.Error(err)
+	}
+	s = pairSpecs(dir)["unsupervised full"]
 	s.Decoder = "mlp"
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--decoder") {
 		t.Error(err)

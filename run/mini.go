@@ -69,8 +69,8 @@ func (s *Spec) checkMini() error {
 	if s.Mode == "full" {
 		return nil
 	}
-	if s.distributed() {
-		return mistake("--mode", fmt.Sprintf("mini with --strategy %s and %d workers", s.Strategy, s.Workers), "one worker", "leave out --workers and --strategy: mini-batches on several workers are not available yet in this version")
+	if err := s.oneWorker("--mode", s.Mode, "mini-batches"); err != nil {
+		return err
 	}
 	_, err := s.fanouts()
 	return err

@@ -59,6 +59,30 @@ func TestMiniPlanTellsTheMemory(t *testing.T) {
 	}
 }
 
+// TestBatchesAheadArePlanned: all buffers of batches count, though a few epochs do not fill
+// them, and as much garbage as there is heap.
+func TestBatchesAheadArePlanned(t *testing.T) {
+	s := miniSpec(block(t, func(p *dataset.Params) { p.Nodes, p.Edges = 5000, 40_000 }), "neighbour")
+	s.BatchSize, s.Threads, s.Epochs = 1024, 12, 20
+	data, err := graph.Open(s.Dataset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	before, live := liveHeap(), int64(0)
+	trained(t, s, after(s.Epochs, func() { live = liveHeap() - before }))
+	s.complete()
+	p, err := plan(&s, data)
+	if err != nil || p.Graph+p.Matrices < 2*live {
+		t.Errorf("%d bytes planned for the graph, %d for matrices; the heap had %d (%v)", p.Graph, p.Matrices, live, err)
+	}
+	s.Epochs = 1
+	short, err := plan(&s, data)
+	if err != nil || short.Graph > p.Graph*3/4 {
+		t.Errorf("%d bytes planned for the graph with one epoch, %d with 20 (%v)", short.Graph, p.Graph, err)
+	}
+}
+
 // TestBenchSample draws what it says.
 func TestBenchSample(t *testing.T) {
 	s := miniSpec(block(t, nil), "neighbour")

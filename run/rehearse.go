@@ -29,10 +29,11 @@ type need struct {
 
 // graph is the heap and its garbage. Most of what is made while the graph is turned round
 // stays in use; buffers of batches grow as larger ones come than the few that were drawn, by
-// copying, and so do small matrices.
+// copying, and so do small matrices: by half, and as much again is garbage before it is
+// collected. Small matrices are counted once among all.
 func (n *need) graph(mini bool) int64 {
 	if mini {
-		return 3*n.heap + n.small + n.matrices/16
+		return 3*(n.heap+n.small) - n.small + n.matrices/16
 	}
 	return n.heap + n.heap/4
 }

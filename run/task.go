@@ -15,7 +15,27 @@ func (s *Spec) checkTask() error {
 	if !slices.Contains(known, s.Task) {
 		return mistake("--task", fmt.Sprintf("%q", s.Task), "one of "+strings.Join(known, ", "), suggest(s.Task, known))
 	}
+	if s.ofPairs() {
+		return s.oneWorker("--task", s.Task, "pairs")
+	}
 	return nil
+}
+
+// oneWorker refuses several workers for a setting that is of one, and names what made it
+// several.
+func (s *Spec) oneWorker(flag, value, what string) error {
+	later := ": " + what + " on several workers are not available yet in this version"
+	switch dir := s.partitionFolder(); {
+	case !s.distributed():
+		return nil
+	case dir != "":
+		return mistake(flag, fmt.Sprintf("%s with %s, a partition", value, dir), "one worker, and a dataset folder", "give the dataset that it was cut from"+later)
+	case s.NoLaunch:
+		return mistake(flag, fmt.Sprintf("%s with %d workers that are started elsewhere", value, s.Workers), "one worker", "start a single task, or give --launcher none"+later)
+	case s.Workers > 1:
+		return mistake(flag, fmt.Sprintf("%s with %d workers", value, s.Workers), "one worker", "leave out --workers, --hosts and --strategy"+later)
+	}
+	return mistake(flag, fmt.Sprintf("%s with --strategy %s", value, s.Strategy), "no strategy", "leave it out"+later)
 }
 
 // ofVertices tells whether vertices are predicted, from their labels.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"starling/event"
+	"starling/graph"
 )
 
 // Listener and View are package event's, for the command.
@@ -60,7 +61,7 @@ func hidden(out string) (dirs []string) {
 
 // untilInterrupted runs work, which writes a file or folder out through a hidden one
 // beside it, or nothing where out is empty. When ctx ends first, what is hidden is removed
-// and the work abandoned: the process is about to exit.
+// and the work abandoned: the process is about to exit, and out is there whole or as it was.
 func untilInterrupted[T any](ctx context.Context, out string, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -77,9 +78,9 @@ func untilInterrupted[T any](ctx context.Context, out string, work func() (T, er
 		return o.value, o.err
 	case <-ctx.Done():
 	}
-	for _, dir := range hidden(out) {
-		if !slices.Contains(before, dir) {
-			os.RemoveAll(dir)
+	for _, tmp := range hidden(out) {
+		if !slices.Contains(before, tmp) {
+			graph.Discard(tmp) // but what has appeared by now
 		}
 	}
 	var none T

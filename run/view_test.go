@@ -2,9 +2,14 @@ package run
 
 import (
 	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"starling/event"
+	"starling/graph"
 )
 
 // TestSilent: with --quiet one sees what went wrong, and not what is good to know.
@@ -18,4 +23,40 @@ func TestSilent(t *testing.T) {
 		t.Errorf("showed %q", &out)
 	}
 	Silent(nil).On(event.Note{Text: "nobody listens"})
+}
+
+// TestInterruptedReplacing: who is interrupted while a folder is replaced has the old one or
+// the new one, whole, and nothing else.
+func TestInterruptedReplacing(t *testing.T) {
+	const files = 20
+	out := filepath.Join(t.TempDir(), "out")
+	write := func(about func()) error {
+		tmp, err := graph.TempFolder(out)
+		if err != nil {
+			return err
+		}
+		for i := range files {
+			if err := os.WriteFile(filepath.Join(tmp, strconv.Itoa(i)), nil, 0o644); err != nil {
+				return err
+			}
+		}
+		about()
+		return graph.ReplaceFolder(tmp, out)
+	}
+	if err := write(func() {}); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 200 {
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		untilInterrupted(ctx, out, func() (any, error) {
+			defer close(over)
+			return nil, write(stop)
+		})
+		<-over
+		there, err := os.ReadDir(out)
+		if left := hidden(out); err != nil || len(there) != files || len(left) > 0 {
+			t.Fatalf("round %d: %d of %d files are there, beside %v (%v)", round, len(there), files, left, err)
+		}
+	}
 }

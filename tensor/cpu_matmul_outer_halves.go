@@ -51,12 +51,10 @@ func (c *CPU) tallTallOuterHalves(dst, a, b Matrix, op MatMul) {
 			for i := range 2 {
 				simd.TurnHalves(c.level, strips[i*outerHalvesPanel:], t.Blocks)
 			}
-			steps := n / 16 * t.Blocks
-			next := nextSlice(partA, partB, steps)
-			simd.ColumnScales(c.level, scale, backB, partB.f32, partB.Rows, partB.Cols, partB.stride, next.then)
-			asked := simd.ScalesAhead(partB.Rows, partB.Cols)
-			t.Ahead, t.AheadEnd, t.Then = next.at, next.end, next.then+uintptr(asked)
-			t.AheadStep = next.step - asked/steps
+			// Lines of the next slice are asked for across its pages: a's with the largest numbers, b's with the products.
+			next := nextSlice(partA, partB, 1)
+			simd.ColumnScales(c.level, scale, backB, partB.f32, partB.Rows, partB.Cols, partB.stride, next.at)
+			t.Ahead, t.AheadApart = next.then, 8*t.Blocks*n
 			if partB.Rows < 32 {
 				zeroRows(last)
 				c.activateSerial(last.Slice(0, partB.Rows).Columns(0, b.Cols), partB, After{})

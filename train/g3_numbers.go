@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"starling/graph"
 	"starling/partition"
 	"starling/wire"
 )
@@ -27,9 +28,15 @@ func (c *cutting) byNeed(x *exchanging) (send, far []int, err error) {
 	send, far = c.byOwner()
 	for q := range c.part.Book.Parts {
 		for i := c.sendPtr[q]; i < c.sendPtr[q+1]; i++ {
-			if send[i] >= earlyBins {
-				send[i] = earlyBins + c.firstNeed(c.send[i], q)
+			if send[i] < earlyBins {
+				continue
 			}
+			first := c.firstNeed(c.send[i], q)
+			if first < 0 {
+				return nil, nil, &graph.InputError{File: c.part.Dir, Field: "symmetric", Found: "edges without their way back",
+					Want: "both, as the book says", Fix: "make the partition again with starling partition"}
+			}
+			send[i] = earlyBins + first
 		}
 	}
 	if c.relay != nil {
@@ -57,7 +64,7 @@ func (c *cutting) byNeed(x *exchanging) (send, far []int, err error) {
 }
 
 // firstNeed is the first bin that needs an own row, of a worker or, where it passes rows
-// on, of its server.
+// on, of its server; -1 where the graph is not symmetric and none seems to.
 func (c *cutting) firstNeed(v uint32, q int) int {
 	p, book := c.part, c.part.Book
 	first := -1
@@ -73,9 +80,6 @@ func (c *cutting) firstNeed(v uint32, q int) int {
 		if bin := binOf(c.theirs[r], int(at)-int(book.Offsets[r])); first < 0 || bin < first {
 			first = bin
 		}
-	}
-	if first < 0 {
-		panic("train: a symmetric graph lacks the way back of an edge")
 	}
 	return first
 }

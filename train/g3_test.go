@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -280,5 +281,25 @@ func TestG3LooksBeforeItWaits(t *testing.T) {
 	g.await()
 	if ctx.Err() != nil || e.first != nil {
 		t.Fatalf("waited for rows that nobody sends: %v, %v", ctx.Err(), e.first)
+	}
+}
+
+// TestG3OfOneWayEdges: a part of a graph that is said to be symmetric, and is not, is the
+// user's mistake.
+func TestG3OfOneWayEdges(t *testing.T) {
+	d := communities(t, 400, false)
+	var src, dst []uint32
+	for v := range uint32(400) {
+		src, dst = append(src, v), append(dst, (v+1)%400)
+	}
+	var err error
+	if d.Graph, err = graph.FromEdges(400, src, dst, nil, graph.BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.Meta.Edges, d.Meta.Symmetric = d.Graph.Edges(), true
+	dev, o := tensor.NewRef(), g3Options("gcn", "both")
+	_, err = PlanOnPaper(cut(t, d, "random", 2)[0], wire.NewGroup(2, wire.DefaultOptions())[0], dev, nn.New(dev, o.Model, 1), nn.Classify{}, o)
+	if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "edges without their way back") {
+		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ type MiniOptions struct {
 	// Threads is how many sample at once; 0: one a core.
 	Threads int
 
-	few bool // batches: as many as show what memory they take
+	rehearsed int // epochs of a run whose memory is to be known, from a few batches; 0: none
 }
 
 // Samplers are the names that MiniOptions.Sampler may have.
@@ -162,7 +162,7 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one a layer", layered, convs)
 	}
 	weighs := mo.Weighted || mo.Sampler != "neighbour" && mo.Sampler != "cluster"
-	if f.opt.Model.Model == "gin" && f.opt.Model.EdgeDim > 0 && weighs && !mo.few { // few: in the place of cluster
+	if f.opt.Model.Model == "gin" && f.opt.Model.EdgeDim > 0 && weighs && mo.rehearsed == 0 { // then it is in the place of cluster
 		return nil, mistaken("sampler %s makes each edge count by what it drew, and with --edge-features gin does not weigh its edges; use --sampler neighbour without --weighted, or cluster, or --model gat", mo.Sampler)
 	}
 	if text := mo.before(g.Nodes()); text != "" {
@@ -183,12 +183,12 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	}
 	on := newBlocks(f.dev, g, f.x.Matrix)
 	host := newHostSide(f, g, features, data.Labels, on.loops)
-	batches := method.Batches()
-	if mo.few {
-		batches = min(batches, 32)
+	m := &mini{loop: f, batches: method.Batches(), few: mo.rehearsed > 0, on: on}
+	if m.few {
+		m.batches = min(m.batches, 32)
 	}
-	return &mini{loop: f, batches: batches, few: mo.few, on: on,
-		ahead: newAhead(method, host, f.state.Epoch, f.opt.Epochs, threads)}, nil
+	m.ahead = newAhead(method, host, f.state.Epoch, max(f.opt.Epochs, mo.rehearsed), threads)
+	return m, nil
 }
 
 // readsDirectly reports whether the first layer only sums features that are the
@@ -217,6 +217,9 @@ func (m *mini) epoch(epoch int, lr float64) (float64, error) {
 			roots += len(b.Roots)
 		}
 		m.ahead.release(b)
+	}
+	if m.few {
+		m.ahead.fill()
 	}
 	switch {
 	case roots > 0:

@@ -22,23 +22,24 @@ type ahead struct {
 
 // newAhead samples the batches of epochs first to last-1.
 func newAhead(m sample.Method, host *hostSide, first, last, threads int) *ahead {
+	total := int64(m.Batches()) * int64(max(last-first, 0))
 	// Each thread samples one while another is ready, and one is trained on.
-	depth := 2*threads + 1
-	a := &ahead{free: make(chan *ready, depth), done: make(chan struct{}), total: int64(m.Batches()) * int64(max(last-first, 0))}
+	depth := max(1, min(2*int64(threads)+1, total))
+	a := &ahead{free: make(chan *ready, depth), done: make(chan struct{}), total: total}
 	for range depth {
 		a.free <- &ready{hostSide: host}
 		a.slots = append(a.slots, make(chan *ready, 1))
 	}
 	for range threads {
-		a.wg.Go(func() { a.work(m, first) })
+		s := m.Sampler()
+		a.wg.Go(func() { a.work(m, s, first) })
 	}
 	return a
 }
 
 // work takes a buffer before it takes a number, so that the lowest number under
 // way always has one and nobody waits for ever.
-func (a *ahead) work(m sample.Method, first int) {
-	s := m.Sampler()
+func (a *ahead) work(m sample.Method, s sample.Sampler, first int) {
 	for {
 		var b *ready
 		select {
@@ -64,6 +65,15 @@ func (a *ahead) next() *ready {
 }
 
 func (a *ahead) release(b *ready) { a.free <- b }
+
+// fill waits until all that can be sampled ahead is there. Buffers go round, so each of
+// them has then held a batch. The batch at hand must have been released.
+func (a *ahead) fill() {
+	for i := a.given; i < min(a.given+int64(len(a.slots)), a.total); i++ {
+		slot := a.slots[i%int64(len(a.slots))]
+		slot <- <-slot // nobody else fills it: that takes the buffer which is in it
+	}
+}
 
 // stop ends the goroutines.
 func (a *ahead) stop() {

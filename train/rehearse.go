@@ -50,8 +50,8 @@ func RehearseFull(ctx context.Context, dev tensor.Device, data *graph.Dataset, o
 
 // RehearseMini rehearses Mini on a few batches.
 func RehearseMini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, mini MiniOptions, events event.Listener) (*Rehearsed, error) {
+	mini.rehearsed = opt.Epochs
 	opt = rehearsed(opt)
-	mini.few = true
 	switch mini.Sampler {
 	case "cluster": // as many vertices, without cutting the graph
 		mini.Sampler = "saint-node"

@@ -15,11 +15,11 @@ type OuterHalves struct {
 	Blocks             int // of 32 rows of B, up to OuterHalvesDepth
 	Rows, Cols         int // of C, which has whole vectors: columns of A and of B
 	Add                int
-	// Ahead is memory the caller will need next: 2560 bytes from it are asked for with each block of 16 columns of B,
-	// AheadStep further each time, and from AheadEnd on what begins at Then.
-	Ahead, AheadEnd, Then uintptr
-	AheadStep             int
-	config                tileConfig
+	// Ahead is memory the caller will need next: with each block of 32 rows by 16 columns of B as many lines are asked for,
+	// in pairs that are AheadApart bytes from each other, and with the next block the pairs behind them.
+	Ahead      uintptr
+	AheadApart int
+	config     tileConfig
 }
 
 // OuterHalvesDepth is the most rows of a step: what all columns of B take of A stays in the nearest cache.
@@ -63,7 +63,7 @@ func (t *OuterHalves) Run(level Level) {
 }
 
 // ColumnScales says what columns are multiplied with so that their largest numbers are between 2¹⁴ and 2¹⁵, and what
-// takes that back. Past the last column, up to a whole vector, there may be any. Meanwhile ScalesAhead bytes that the
+// takes that back. Past the last column, up to a whole vector, there may be any. Meanwhile three lines a row that the
 // caller will need are asked for, from ahead on.
 func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride int, ahead uintptr) {
 	if rows == 0 || cols == 0 {
@@ -82,6 +82,3 @@ func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride in
 		scale[j], back[j] = scaling(largest)
 	}
 }
-
-// ScalesAhead is how many bytes ColumnScales asks for: about half of what it reads.
-func ScalesAhead(rows, cols int) int { return 128 * rows * (cols / 64) }

@@ -25,9 +25,7 @@ const (
 	fieldOuterCols
 	fieldOuterAdd
 	fieldOuterAhead
-	fieldOuterAheadEnd
-	fieldOuterThen
-	fieldOuterAheadStep
+	fieldOuterAheadApart
 	fieldOuterConfig
 )
 
@@ -38,8 +36,7 @@ const (
 	outerSums = 2 * 2 * outerHalf
 )
 
-// outerAsks is how many lines are asked for with a block: 32 rows by 16 columns of B are as many, half of which
-// columnScales asked for, and some are A's.
+// outerAsks is how many lines are asked for with a block: 32 rows by 16 columns of B are as many.
 const outerAsks = 32
 
 // outerHalves goes over panels of 16 columns of B, in each over blocks of 32 rows, with sums in three tiles. While a
@@ -58,6 +55,7 @@ func outerHalves() {
 	a, a2, b, line := RSI, R8, RDI, RCX
 	s, row, to, ahead := R9, R10, R11, R12
 	k, cols, tmp, c := R13, R15, RBX, RDX
+	ask, apart := RDX, R14 // there are no sums to scale meanwhile
 	local := AllocLocal(64)
 	here, there := local, local.Offset(8) // rooms of the panel that is multiplied, and of the next
 	panelB, panelC, scaleB, backB := local.Offset(16), local.Offset(24), local.Offset(32), local.Offset(40)
@@ -77,6 +75,7 @@ func outerHalves() {
 	field(fieldOuterBRow, row)
 	field(fieldOuterCols, cols)
 	field(fieldOuterAhead, ahead)
+	field(fieldOuterAheadApart, apart)
 	MOVQ(U32(64), line)
 	VMOVUPS(NewDataAddr(Symbol{Name: "sideBySide", Static: true}, 0), sideBySide)
 	KXORW(K2, K2, K2) // the lanes of C that are added to, all or none
@@ -136,11 +135,14 @@ func outerHalves() {
 
 	block := func(label string, work []func()) {
 		Label(label)
+		MOVQ(ahead, ask)
 		gaps, asked := 17, 0 // eight loads, nine products
 		gap := func() {
 			for range (outerAsks - asked + gaps - 1) / gaps {
-				PREFETCHT1(Mem{Base: ahead, Disp: 64 * asked})
-				asked++
+				PREFETCHT1(Mem{Base: ask, Disp: asked % 2 * 64})
+				if asked++; asked%2 == 0 {
+					ADDQ(apart, ask)
+				}
 			}
 			n := (len(work) + gaps - 1) / gaps
 			for _, do := range work[:n] {
@@ -173,13 +175,7 @@ func outerHalves() {
 		times(6)
 		left(1)
 		times(6)
-		ADDQ(Mem{Base: t, Disp: fieldOuterAheadStep}, ahead)
-		CMPQ(ahead, Mem{Base: t, Disp: fieldOuterAheadEnd})
-		JCS(LabelRef(label + "Ahead"))
-		field(fieldOuterThen, ahead)
-		MOVQ(I32(-1), tmp)
-		MOVQ(tmp, Mem{Base: t, Disp: fieldOuterAheadEnd})
-		Label(label + "Ahead")
+		ADDQ(U32(128), ahead)
 		ADDQ(U32(halfBlockBytes), a)
 		ADDQ(U32(halfBlockBytes), a2)
 		ADDQ(U32(tileBytes), b)
@@ -244,14 +240,17 @@ func outerHalves() {
 var outerScale = Z31
 
 // columnScales finds what columns are multiplied with, and what takes that back. Rows are read in order, many columns at
-// once, and half as many lines are asked for from ahead on: see simd.ScalesAhead.
+// once. With each row of the first columns three lines from ahead on are asked for, as many lines apart as there are
+// rows.
 func columnScales() {
 	TEXT("columnScales512", NOSPLIT, "func(scale, back, src *byte, rows, cols, stride int, ahead uintptr)")
 	Pragma("noescape")
 	scale, back, src, rows, cols, stride, ahead := RDI, R9, RSI, RDX, RCX, R8, R12
 	loadParams("scale back src rows cols stride ahead", scale, back, src, rows, cols, stride, ahead)
-	s, n, tmp := R10, R11, RAX
+	s, n, tmp, apart := R10, R11, RAX, R13
 	loadHalfConstants(EAX)
+	MOVQ(rows, apart)
+	SHLQ(Imm(6), apart)
 	// group is so many vectors of columns.
 	group := func(name string, vectors int) {
 		MOVQ(src, s)
@@ -261,15 +260,15 @@ func columnScales() {
 		}
 		Label(name)
 		for v := range vectors {
-			if v%2 == 1 {
-				PREFETCHT1(Mem{Base: ahead, Disp: 32 * (v - 1)})
+			if v > 0 && v < 4 {
+				PREFETCHT1([]Mem{{Base: ahead}, {Base: ahead, Index: apart, Scale: 1}, {Base: ahead, Index: apart, Scale: 2}}[v-1])
 			}
 			x := zmm(16 + v%8)
 			VPANDD_Z(Mem{Base: s, Disp: 64 * v}, absolute, K1, x)
 			VPMAXUD(x, zmm(v), zmm(v))
 		}
 		ADDQ(stride, s)
-		ADDQ(U32(uint32(vectors/2*64)), ahead)
+		ADDQ(Imm(64), ahead)
 		DECQ(n)
 		JNZ(LabelRef(name))
 		for v := range vectors {
@@ -280,6 +279,8 @@ func columnScales() {
 		for _, at := range []GPPhysical{src, scale, back} {
 			ADDQ(U32(uint32(64*vectors)), at)
 		}
+		MOVQ(src, ahead) // all is asked for: from now on lines that are read next
+		XORQ(apart, apart)
 		SUBQ(U32(uint32(16*vectors)), cols)
 	}
 	MOVQ(I32(-1), tmp)
