@@ -152,16 +152,15 @@ func (g product) leastBlocks() int {
 	return max(1, flops/max(1, 2*g.block*g.k*g.n))
 }
 
-// inTurns hands out rows in turns of up to eight blocks: while a block is computed its
-// follower is asked for, which is lost, and worse, where that one is another core's (7% of a product
-// of 500 columns and 128). A turn is at most its share of half of what is left, down to so many blocks
-// at least, so that all cores end at about the same time. Rows do not depend on each other, so the
-// cut may depend on threads.
+// inTurns hands out rows in turns of up to 32 blocks: while a block is computed its follower is asked for, which is lost,
+// and worse, where that one is another core's (a tenth of a product of 256 columns and 40 in turns of eight blocks). A
+// turn is at most its share of half of what is left, down to so many blocks at least, so that all cores end at about the
+// same time. Rows do not depend on each other, so the cut may depend on threads.
 func (c *CPU) inTurns(rows, block, least int, body func(lo, hi, thread int)) {
 	var starts []int
 	for lo := 0; lo < rows; {
 		starts = append(starts, lo)
-		lo += block * max(least, min(8, (rows-lo)/(2*c.threads*block)))
+		lo += block * max(least, min(32, (rows-lo)/(2*c.threads*block)))
 	}
 	starts = append(starts, rows)
 	c.run(len(starts)-1, func(turn, thread int) { body(starts[turn], starts[turn+1], thread) })

@@ -4275,9 +4275,9 @@ depth:
 
 // func tiles48(t *byte)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tiles48(SB), NOSPLIT, $16-8
+TEXT ·tiles48(SB), NOSPLIT, $24-8
 	MOVQ         t+0(FP), AX
-	LEAQ         96(AX), BX
+	LEAQ         104(AX), BX
 	LONG         $0x4978e2c4
 	BYTE         $0x03
 	MOVL         $0x00008000, CX
@@ -4305,7 +4305,8 @@ TEXT ·tiles48(SB), NOSPLIT, $16-8
 	MOVQ         16(AX), R8
 	MOVQ         40(AX), R9
 	MOVQ         72(AX), R15
-	MOVQ         88(AX), DX
+	MOVQ         88(AX), R14
+	MOVQ         96(AX), DX
 	LEAQ         3072(DX), SI
 	MOVQ         $0x00000040, CX
 	KMOVW        K1, K3
@@ -4811,11 +4812,14 @@ new:
 
 split:
 	LEAQ       (R12)(R12*2), BX
+	MOVQ       R15, 16(SP)
 	LONG       $0x4b7be2c4
 	LONG       $0x00000e9c
 	BYTE       $0x00
 	BYTE       $0x00
 	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VMOVUPS.Z  (R13), K3, Z0
 	VMOVUPS.Z  64(R13), K4, Z1
 	VPADDD     Z30, Z0, Z2
@@ -4840,7 +4844,9 @@ split:
 	LONG       $0x10000fac
 	BYTE       $0x00
 	BYTE       $0x00
+	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VPSRLD     $0x10, Z0, Z0
 	VPTERNLOGD $0xf8, Z31, Z1, Z0
 	VMOVUPS    Z0, 2048(DX)
@@ -4865,7 +4871,7 @@ split:
 	LONG       $0x14000fb4
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 128(R15)
+	PREFETCHT1 (R15)
 	VPSRLD     $0x10, Z2, Z2
 	VPTERNLOGD $0xf8, Z31, Z3, Z2
 	VMOVUPS    Z2, 1088(DX)
@@ -4890,7 +4896,8 @@ split:
 	LONG       $0x10000abc
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 192(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VPANDD     Z31, Z3, Z3
 	VSUBPS     Z2, Z0, Z0
 	VSUBPS     Z3, Z1, Z1
@@ -4913,7 +4920,7 @@ split:
 	VMOVUPS    Z2, 192(DX)
 	LONG       $0x5c52e2c4
 	BYTE       $0xc3
-	PREFETCHT1 256(R15)
+	PREFETCHT1 (R15)
 	VPADDD     Z30, Z0, Z2
 	VPADDD     Z30, Z1, Z3
 	VPANDD     Z31, Z2, Z2
@@ -4936,7 +4943,8 @@ split:
 	VSUBPS     Z2, Z0, Z0
 	LONG       $0x5c4ae2c4
 	BYTE       $0xcb
-	PREFETCHT1 320(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VSUBPS     Z3, Z1, Z1
 	VPSRLD     $0x10, Z2, Z2
 	VPTERNLOGD $0xf8, Z31, Z3, Z2
@@ -4959,7 +4967,7 @@ split:
 	VPADDD     Z30, Z1, Z3
 	LONG       $0x5c42e2c4
 	BYTE       $0xd3
-	PREFETCHT1 384(R15)
+	PREFETCHT1 (R15)
 	VPANDD     Z31, Z2, Z2
 	VPANDD     Z31, Z3, Z3
 	VSUBPS     Z2, Z0, Z0
@@ -4984,7 +4992,8 @@ split:
 	LONG       $0x08000fac
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 448(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VMOVUPS.Z  64(R13)(R12*2), K4, Z1
 	VPADDD     Z30, Z0, Z2
 	VPADDD     Z30, Z1, Z3
@@ -5009,7 +5018,7 @@ split:
 	LONG       $0x0c000fb4
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 512(R15)
+	PREFETCHT1 (R15)
 	VPTERNLOGD $0xf8, Z31, Z1, Z0
 	VMOVUPS    Z0, 2432(DX)
 	VMOVUPS.Z  (R13)(BX*1), K3, Z0
@@ -5034,7 +5043,8 @@ split:
 	LONG       $0x08000abc
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 576(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VPTERNLOGD $0xf8, Z31, Z3, Z2
 	VMOVUPS    Z2, 1472(DX)
 	VPSRLD     $0x10, Z0, Z0
@@ -5057,7 +5067,7 @@ split:
 	VPANDD     Z31, Z2, Z2
 	LONG       $0x5c52e2c4
 	BYTE       $0xc3
-	PREFETCHT1 640(R15)
+	PREFETCHT1 (R15)
 	VPANDD     Z31, Z3, Z3
 	VSUBPS     Z2, Z0, Z0
 	VSUBPS     Z3, Z1, Z1
@@ -5080,7 +5090,8 @@ split:
 	VMOVUPS    Z2, 576(DX)
 	LONG       $0x5c4ae2c4
 	BYTE       $0xcb
-	PREFETCHT1 704(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VPADDD     Z30, Z0, Z2
 	VPADDD     Z30, Z1, Z3
 	VPANDD     Z31, Z2, Z2
@@ -5103,7 +5114,7 @@ split:
 	VSUBPS     Z3, Z1, Z1
 	LONG       $0x5c42e2c4
 	BYTE       $0xd3
-	PREFETCHT1 768(R15)
+	PREFETCHT1 (R15)
 	VPSRLD     $0x10, Z2, Z2
 	VPTERNLOGD $0xf8, Z31, Z3, Z2
 	VMOVUPS    Z2, 640(DX)
@@ -5128,7 +5139,8 @@ split:
 	LONG       $0x04000ea4
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 832(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VPANDD     Z31, Z3, Z3
 	VSUBPS     Z2, Z0, Z0
 	VSUBPS     Z3, Z1, Z1
@@ -5151,7 +5163,7 @@ split:
 	VMOVUPS.Z  (R13), K3, Z0
 	LONG       $0x5c52e2c4
 	BYTE       $0xc4
-	PREFETCHT1 896(R15)
+	PREFETCHT1 (R15)
 	VMOVUPS.Z  64(R13), K4, Z1
 	VPADDD     Z30, Z0, Z2
 	VPADDD     Z30, Z1, Z3
@@ -5174,7 +5186,8 @@ split:
 	VPSRLD     $0x10, Z0, Z0
 	LONG       $0x5c4ae2c4
 	BYTE       $0xcc
-	PREFETCHT1 960(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VPTERNLOGD $0xf8, Z31, Z1, Z0
 	VMOVUPS    Z0, 2816(DX)
 	VMOVUPS.Z  (R13)(R12*1), K3, Z0
@@ -5197,7 +5210,7 @@ split:
 	VPSRLD     $0x10, Z2, Z2
 	LONG       $0x5c42e2c4
 	BYTE       $0xd4
-	PREFETCHT1 1024(R15)
+	PREFETCHT1 (R15)
 	VPTERNLOGD $0xf8, Z31, Z3, Z2
 	VMOVUPS    Z2, 1856(DX)
 	VPSRLD     $0x10, Z0, Z0
@@ -5222,7 +5235,8 @@ split:
 	LONG       $0x00000fac
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 1088(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	VSUBPS     Z2, Z0, Z0
 	VSUBPS     Z3, Z1, Z1
 	VPSRLD     $0x10, Z2, Z2
@@ -5247,7 +5261,7 @@ split:
 	LONG       $0x04000fb4
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 1152(R15)
+	PREFETCHT1 (R15)
 	VPADDD     Z30, Z1, Z3
 	VPANDD     Z31, Z2, Z2
 	VPANDD     Z31, Z3, Z3
@@ -5264,39 +5278,46 @@ split:
 	LONG       $0x00000abc
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 1216(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	LONG       $0x5c52e2c4
 	BYTE       $0xc4
-	PREFETCHT1 1280(R15)
+	PREFETCHT1 (R15)
 	LONG       $0x5c4ae2c4
 	BYTE       $0xcc
-	PREFETCHT1 1344(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	LONG       $0x5c42e2c4
 	BYTE       $0xd4
-	PREFETCHT1 1408(R15)
+	PREFETCHT1 (R15)
 	LONG       $0x4b7be2c4
 	LONG       $0x08000ea4
 	BYTE       $0x00
 	BYTE       $0x00
-	PREFETCHT1 1472(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	LONG       $0x5c52e2c4
 	BYTE       $0xc4
-	PREFETCHT1 1536(R15)
+	PREFETCHT1 (R15)
 	LONG       $0x5c4ae2c4
 	BYTE       $0xcc
-	PREFETCHT1 1600(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	LONG       $0x5c42e2c4
 	BYTE       $0xd4
-	PREFETCHT1 1664(R15)
+	PREFETCHT1 (R15)
 	LONG       $0x5c52e2c4
 	BYTE       $0xc3
-	PREFETCHT1 1728(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
 	LONG       $0x5c4ae2c4
 	BYTE       $0xcb
-	PREFETCHT1 1792(R15)
+	PREFETCHT1 (R15)
 	LONG       $0x5c42e2c4
 	BYTE       $0xd3
-	PREFETCHT1 1856(R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	MOVQ       16(SP), R15
 	ADDQ       80(AX), R15
 	ADDQ       $0x00001840, DI
 	ADDQ       $0x00001840, R10

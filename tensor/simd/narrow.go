@@ -11,10 +11,10 @@ type Tiles48 struct {
 	ARow, BPanel, CRow int
 	Depth, Strips      int
 	Add                int
-	// Ahead is memory the caller will need next: 2048 bytes from it are asked for in each
-	// step of 32 of depth, AheadStep further each time.
-	Ahead     uintptr
-	AheadStep int
+	// Ahead is memory the caller will need next: in each step of 32 of depth 32 lines are asked for, in pairs that are
+	// AheadApart bytes from each other, AheadStep further each time.
+	Ahead                 uintptr
+	AheadStep, AheadApart int
 	// Room is for two blocks of A that are split: Room48 numbers.
 	Room   unsafe.Pointer
 	config tileConfig

@@ -19,6 +19,7 @@ const (
 	field48Add
 	field48Ahead
 	field48AheadStep
+	field48AheadApart
 	field48Room
 	field48Config
 )
@@ -40,8 +41,9 @@ func product48() {
 	a, next, b, half := RSI, RDX, RDI, R10
 	c, crow, line, tmp := R8, R9, RCX, RBX
 	k, row, s, ahead := R11, R12, R13, R15
-	local := AllocLocal(16)
-	strips, deep := local, local.Offset(8)
+	apart := R14
+	local := AllocLocal(24)
+	strips, deep, asks := local, local.Offset(8), local.Offset(16)
 
 	loadSplitConstants(ECX)
 	field(field48Depth, k)
@@ -54,6 +56,7 @@ func product48() {
 	field(field48C, c)
 	field(field48CRow, crow)
 	field(field48Ahead, ahead)
+	field(field48AheadApart, apart)
 	field(field48Room, next)
 	LEAQ(Mem{Base: next, Disp: roomBytes}, a)
 	MOVQ(U32(64), line)
@@ -107,18 +110,22 @@ func product48() {
 	Label("split")
 	LEAQ(Mem{Base: row, Index: row, Scale: 2}, tmp)
 
+	MOVQ(ahead, asks)
 	work := splitBlock(s, row, tmp, next)
-	asked := 0
+	asked, gaps := 0, 30 // twelve loads, eighteen products
 	gap := func() {
-		if asked < 32 {
-			PREFETCHT1(Mem{Base: ahead, Disp: 64 * asked})
-			asked++
+		for range (32 - asked + gaps - 1) / gaps {
+			PREFETCHT1(Mem{Base: ahead, Disp: asked % 2 * 64})
+			if asked++; asked%2 == 0 {
+				ADDQ(apart, ahead)
+			}
 		}
 		n := min(gapWork, len(work))
 		for _, do := range work[:n] {
 			do()
 		}
 		work = work[n:]
+		gaps--
 	}
 	left := func(tile, third int) {
 		loadTileAt(tile, a, line, third*tileBytes)
@@ -150,9 +157,10 @@ func product48() {
 	left(4, 2)
 	times(4)
 	times(3)
-	if len(work) > 0 {
-		panic("the gaps are too short")
+	if len(work) > 0 || gaps != 0 {
+		panic("the work does not fit the gaps")
 	}
+	MOVQ(asks, ahead)
 	ADDQ(Mem{Base: t, Disp: field48AheadStep}, ahead)
 	ADDQ(U32(blockBytes), b)
 	ADDQ(U32(blockBytes), half)
