@@ -5,10 +5,6 @@ import "starling/tensor/simd"
 // Products with up to eight columns, those of a last layer of few classes, as dot products (see simd.Dots). Tiles of any
 // kind would be mostly padding there, and take longer than rows take to come from memory.
 
-// dotsAhead is how many bytes ahead rows are asked for, and from there once more when they are near: right into the nearest
-// cache they come up to a quarter slower.
-const dotsAhead = 8 << 10
-
 // dots reports whether a product goes this way: rows of fewer numbers would be mostly padding.
 func (c *CPU) dots(a, b Matrix, cols int) bool {
 	return c.level >= simd.AVX512 && a.dtype == F32 && b.dtype == F32 && a.Cols >= 16 && cols <= simd.DotsWidth
@@ -27,7 +23,6 @@ func (c *CPU) tallSmallDots(dst, a, b Matrix, op MatMul) {
 	}
 	simd.PackDots(small.f32, b.f32, k, n, row, col)
 	of := simd.Dots{B: small.base(), ARow: 4 * a.stride, Depth: k, Cols: n, Add: flag(op.Add)}
-	of.Ahead = max(1, dotsAhead/of.ARow) * of.ARow
 	dots := make([]perCore[simd.Dots], c.threads)
 	c.rowBlocks(dst, a, op, dotsRows(k), 1, func(sum, in Matrix, thread int) {
 		t := &dots[thread].of

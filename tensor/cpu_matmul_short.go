@@ -2,18 +2,14 @@ package tensor
 
 import "starling/tensor/simd"
 
-// Products of short bfloat16 rows, which are rounded as they are made (see simd.Strips16). In blocks that are padded,
-// multiplied and rounded one after the other (cpu_matmul_amx.go), sums leave the nearest cache and come back, which takes
-// longer than all else.
+// Products of short bfloat16 rows, or with few columns, which are rounded as they are made (see simd.Strips16). In blocks
+// that are padded, multiplied and rounded one after the other (cpu_matmul_amx.go), sums leave the nearest cache and come
+// back, which takes longer than all else; and long rows are asked for in order, a block ahead, and come slower.
 
 // short reports whether a product goes this way: nothing comes after it, and lines of the result are whole. Of longer rows
-// sums are few beside what is read; with more columns blocks are as fast or faster.
+// with more columns sums are few beside what is read, and blocks as fast or faster.
 func (c *CPU) short(dst, a Matrix, op MatMul) bool {
-	most := 64
-	if dst.Cols <= 16 {
-		most = 128
-	}
-	return dst.dtype == BF16 && a.Cols <= most && !op.Add && op.After.Empty() &&
+	return dst.dtype == BF16 && (a.Cols <= 64 || dst.Cols <= 16) && !op.Add && op.After.Empty() &&
 		(dst.Cols <= simd.StripsWide && dst.contiguous() || dst.Cols%32 == 0)
 }
 

@@ -717,19 +717,20 @@ store:
 
 // func strips16By1(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
-TEXT ·strips16By1(SB), NOSPLIT, $48-8
+TEXT ·strips16By1(SB), NOSPLIT, $56-8
 	MOVQ      t+0(FP), AX
-	LEAQ      224(AX), BX
+	LEAQ      248(AX), BX
 	LONG      $0x4978e2c4
 	BYTE      $0x03
-	VMOVDQU16 160(AX), Z31
-	KMOVD     144(AX), K1
-	KMOVD     152(AX), K2
+	VMOVDQU16 184(AX), Z31
+	KMOVD     168(AX), K1
+	KMOVD     176(AX), K2
 	MOVQ      48(AX), R12
 	MOVQ      R12, (SP)
 	MOVQ      16(AX), R12
 	MOVQ      R12, 24(SP)
 	MOVQ      (AX), R14
+	MOVQ      120(AX), BP
 	MOVQ      80(AX), DX
 	MOVQ      $0x00000040, CX
 	XORQ      DI, DI
@@ -739,48 +740,48 @@ TEXT ·strips16By1(SB), NOSPLIT, $48-8
 	MOVQ      R12, 40(SP)
 	LEAQ      2048(R12), R9
 	LEAQ      6144(R9), R10
-	CMPQ      120(AX), $0x00
+	CMPQ      144(AX), $0x00
 	JEQ       unit
 	MOVQ      32(SP), SI
-	MOVQ      120(AX), R12
+	MOVQ      144(AX), R12
 
 first:
 	VMOVDQU16.Z (R14), K1, Z0
 	VPERMW.Z    Z0, Z31, K2, Z0
 	VMOVDQU16   Z0, (SI)
-	ADDQ        128(AX), R14
-	ADDQ        136(AX), SI
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         first
 
 unit:
-	MOVQ 32(AX), R12
-	MOVQ R14, SI
-
-ask:
-	PREFETCHT0 8192(SI)
-	ADDQ       CX, SI
-	SUBQ       CX, R12
-	JG         ask
-	MOVQ       R14, R11
-	CMPQ       120(AX), $0x00
-	JNE        copied
-	ADDQ       32(AX), R14
-	JMP        ready
+	MOVQ R14, R12
+	ADDQ 128(AX), R12
+	MOVQ R12, R13
+	ANDQ $-16384, R12
+	SHRQ $0x02, R13
+	ANDQ $0x00000fc0, R13
+	ADDQ R13, R12
+	MOVQ R12, 48(SP)
+	MOVQ R14, R11
+	CMPQ 144(AX), $0x00
+	JNE  copied
+	ADDQ 32(AX), R14
+	JMP  ready
 
 copied:
 	MOVQ 32(SP), R11
 	CMPQ (SP), $0x01
 	JEQ  ready
 	MOVQ 40(SP), SI
-	MOVQ 120(AX), R12
+	MOVQ 144(AX), R12
 
 more:
 	VMOVDQU16.Z (R14), K1, Z0
 	VPERMW.Z    Z0, Z31, K2, Z0
 	VMOVDQU16   Z0, (SI)
-	ADDQ        128(AX), R14
-	ADDQ        136(AX), SI
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         more
 	MOVQ        40(SP), R12
@@ -801,6 +802,8 @@ panel:
 	MOVQ 64(AX), R12
 	LONG $0x497be2c4
 	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
 
 depth0:
 	LONG $0x4b7be2c4
@@ -812,6 +815,53 @@ depth0:
 	BYTE $0x00
 	LONG $0x5c42e2c4
 	BYTE $0xc4
+	MOVQ 136(AX), R13
+
+depth0ask0:
+	CMPQ       BP, 48(SP)
+	JCC        depth0ask0end
+	PREFETCHT1 (BP)
+	PREFETCHT1 4096(BP)
+	PREFETCHT1 8192(BP)
+	PREFETCHT1 12288(BP)
+	ADDQ       $0x40, BP
+	TESTQ      $0x00000fff, BP
+	JNE        page_1
+	ADDQ       $0x00003000, BP
+
+page_1:
+	DECQ R13
+	JNZ  depth0ask0
+
+depth0ask0end:
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	ADDQ SI, R13
+	LONG $0x4b7bc2c4
+	LONG $0x000015ac
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c42e2c4
+	BYTE $0xcd
+	MOVQ 136(AX), R13
+
+depth0ask1:
+	CMPQ       BP, 48(SP)
+	JCC        depth0ask1end
+	PREFETCHT1 (BP)
+	PREFETCHT1 4096(BP)
+	PREFETCHT1 8192(BP)
+	PREFETCHT1 12288(BP)
+	ADDQ       $0x40, BP
+	TESTQ      $0x00000fff, BP
+	JNE        page_2
+	ADDQ       $0x00003000, BP
+
+page_2:
+	DECQ R13
+	JNZ  depth0ask1
+
+depth0ask1end:
 	ADDQ CX, SI
 	ADDQ $+2048, BX
 	DECQ R12
@@ -822,44 +872,15 @@ depth0:
 	JMP  depth0
 
 depth0end:
-	MOVQ 88(AX), R13
-	LONG $0x4b7a82c4
-	LONG $0x00002884
-	BYTE $0x00
-	BYTE $0x00
-	MOVQ R11, SI
-	MOVQ R9, R8
-	MOVQ DX, R13
-	SHLQ $0x04, R13
-	ADDQ R13, SI
-	MOVQ 88(AX), R13
-	SHLQ $0x04, R13
-	ADDQ R13, R8
-	MOVQ 16(SP), BX
-	MOVQ 64(AX), R12
-	LONG $0x497be2c4
-	BYTE $0xc8
-
-depth1:
-	LONG $0x4b7be2c4
-	BYTE $0x2c
-	BYTE $0x16
-	LONG $0x4b7be2c4
-	LONG $0x00000bbc
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x5c42e2c4
-	BYTE $0xcd
-	ADDQ CX, SI
-	ADDQ $+2048, BX
-	DECQ R12
-	JEQ  depth1end
-	CMPQ R12, $0x01
-	JNE  depth1
-	ADDQ 72(AX), SI
-	JMP  depth1
-
-depth1end:
+	MOVQ  88(AX), R13
+	LONG  $0x4b7a82c4
+	LONG  $0x00002884
+	BYTE  $0x00
+	BYTE  $0x00
+	MOVQ  88(AX), R13
+	SHLQ  $0x04, R13
+	ADDQ  R8, R13
+	MOVQ  R13, R8
 	MOVQ  88(AX), R13
 	LONG  $0x4b7a82c4
 	LONG  $0x0000288c
@@ -1207,19 +1228,20 @@ made:
 
 // func strips16By2(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
-TEXT ·strips16By2(SB), NOSPLIT, $48-8
+TEXT ·strips16By2(SB), NOSPLIT, $56-8
 	MOVQ      t+0(FP), AX
-	LEAQ      224(AX), BX
+	LEAQ      248(AX), BX
 	LONG      $0x4978e2c4
 	BYTE      $0x03
-	VMOVDQU16 160(AX), Z31
-	KMOVD     144(AX), K1
-	KMOVD     152(AX), K2
+	VMOVDQU16 184(AX), Z31
+	KMOVD     168(AX), K1
+	KMOVD     176(AX), K2
 	MOVQ      48(AX), R12
 	MOVQ      R12, (SP)
 	MOVQ      16(AX), R12
 	MOVQ      R12, 24(SP)
 	MOVQ      (AX), R14
+	MOVQ      120(AX), BP
 	MOVQ      80(AX), DX
 	MOVQ      $0x00000040, CX
 	XORQ      DI, DI
@@ -1229,48 +1251,48 @@ TEXT ·strips16By2(SB), NOSPLIT, $48-8
 	MOVQ      R12, 40(SP)
 	LEAQ      2048(R12), R9
 	LEAQ      6144(R9), R10
-	CMPQ      120(AX), $0x00
+	CMPQ      144(AX), $0x00
 	JEQ       unit
 	MOVQ      32(SP), SI
-	MOVQ      120(AX), R12
+	MOVQ      144(AX), R12
 
 first:
 	VMOVDQU16.Z (R14), K1, Z0
 	VPERMW.Z    Z0, Z31, K2, Z0
 	VMOVDQU16   Z0, (SI)
-	ADDQ        128(AX), R14
-	ADDQ        136(AX), SI
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         first
 
 unit:
-	MOVQ 32(AX), R12
-	MOVQ R14, SI
-
-ask:
-	PREFETCHT0 8192(SI)
-	ADDQ       CX, SI
-	SUBQ       CX, R12
-	JG         ask
-	MOVQ       R14, R11
-	CMPQ       120(AX), $0x00
-	JNE        copied
-	ADDQ       32(AX), R14
-	JMP        ready
+	MOVQ R14, R12
+	ADDQ 128(AX), R12
+	MOVQ R12, R13
+	ANDQ $-16384, R12
+	SHRQ $0x02, R13
+	ANDQ $0x00000fc0, R13
+	ADDQ R13, R12
+	MOVQ R12, 48(SP)
+	MOVQ R14, R11
+	CMPQ 144(AX), $0x00
+	JNE  copied
+	ADDQ 32(AX), R14
+	JMP  ready
 
 copied:
 	MOVQ 32(SP), R11
 	CMPQ (SP), $0x01
 	JEQ  ready
 	MOVQ 40(SP), SI
-	MOVQ 120(AX), R12
+	MOVQ 144(AX), R12
 
 more:
 	VMOVDQU16.Z (R14), K1, Z0
 	VPERMW.Z    Z0, Z31, K2, Z0
 	VMOVDQU16   Z0, (SI)
-	ADDQ        128(AX), R14
-	ADDQ        136(AX), SI
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         more
 	MOVQ        40(SP), R12
@@ -1293,6 +1315,10 @@ panel:
 	BYTE $0xc0
 	LONG $0x497be2c4
 	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
 
 depth0:
 	LONG $0x4b7be2c4
@@ -1302,14 +1328,63 @@ depth0:
 	LONG $0x00000bb4
 	BYTE $0x00
 	BYTE $0x00
-	LONG $0x5c4ae2c4
-	BYTE $0xc4
 	LONG $0x4b7be2c4
 	LONG $0x04000bbc
 	BYTE $0x00
 	BYTE $0x00
+	LONG $0x5c4ae2c4
+	BYTE $0xc4
 	LONG $0x5c42e2c4
 	BYTE $0xcc
+	MOVQ 136(AX), R13
+
+depth0ask0:
+	CMPQ       BP, 48(SP)
+	JCC        depth0ask0end
+	PREFETCHT1 (BP)
+	PREFETCHT1 4096(BP)
+	PREFETCHT1 8192(BP)
+	PREFETCHT1 12288(BP)
+	ADDQ       $0x40, BP
+	TESTQ      $0x00000fff, BP
+	JNE        page_3
+	ADDQ       $0x00003000, BP
+
+page_3:
+	DECQ R13
+	JNZ  depth0ask0
+
+depth0ask0end:
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	ADDQ SI, R13
+	LONG $0x4b7bc2c4
+	LONG $0x000015ac
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4ae2c4
+	BYTE $0xd5
+	LONG $0x5c42e2c4
+	BYTE $0xdd
+	MOVQ 136(AX), R13
+
+depth0ask1:
+	CMPQ       BP, 48(SP)
+	JCC        depth0ask1end
+	PREFETCHT1 (BP)
+	PREFETCHT1 4096(BP)
+	PREFETCHT1 8192(BP)
+	PREFETCHT1 12288(BP)
+	ADDQ       $0x40, BP
+	TESTQ      $0x00000fff, BP
+	JNE        page_4
+	ADDQ       $0x00003000, BP
+
+page_4:
+	DECQ R13
+	JNZ  depth0ask1
+
+depth0ask1end:
 	ADDQ CX, SI
 	ADDQ $+2048, BX
 	DECQ R12
@@ -1320,56 +1395,19 @@ depth0:
 	JMP  depth0
 
 depth0end:
-	MOVQ 88(AX), R13
-	LONG $0x4b7a82c4
-	LONG $0x00002884
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x4b7a82c4
-	LONG $0x0040288c
-	BYTE $0x00
-	BYTE $0x00
-	MOVQ R11, SI
-	MOVQ R9, R8
-	MOVQ DX, R13
-	SHLQ $0x04, R13
-	ADDQ R13, SI
-	MOVQ 88(AX), R13
-	SHLQ $0x04, R13
-	ADDQ R13, R8
-	MOVQ 16(SP), BX
-	MOVQ 64(AX), R12
-	LONG $0x497be2c4
-	BYTE $0xd0
-	LONG $0x497be2c4
-	BYTE $0xd8
-
-depth1:
-	LONG $0x4b7be2c4
-	BYTE $0x2c
-	BYTE $0x16
-	LONG $0x4b7be2c4
-	LONG $0x00000bb4
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x5c4ae2c4
-	BYTE $0xd5
-	LONG $0x4b7be2c4
-	LONG $0x04000bbc
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x5c42e2c4
-	BYTE $0xdd
-	ADDQ CX, SI
-	ADDQ $+2048, BX
-	DECQ R12
-	JEQ  depth1end
-	CMPQ R12, $0x01
-	JNE  depth1
-	ADDQ 72(AX), SI
-	JMP  depth1
-
-depth1end:
+	MOVQ  88(AX), R13
+	LONG  $0x4b7a82c4
+	LONG  $0x00002884
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7a82c4
+	LONG  $0x0040288c
+	BYTE  $0x00
+	BYTE  $0x00
+	MOVQ  88(AX), R13
+	SHLQ  $0x04, R13
+	ADDQ  R8, R13
+	MOVQ  R13, R8
 	MOVQ  88(AX), R13
 	LONG  $0x4b7a82c4
 	LONG  $0x00002894
@@ -1839,19 +1877,20 @@ made:
 
 // func strips16By3(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
-TEXT ·strips16By3(SB), NOSPLIT, $48-8
+TEXT ·strips16By3(SB), NOSPLIT, $56-8
 	MOVQ      t+0(FP), AX
-	LEAQ      224(AX), BX
+	LEAQ      248(AX), BX
 	LONG      $0x4978e2c4
 	BYTE      $0x03
-	VMOVDQU16 160(AX), Z31
-	KMOVD     144(AX), K1
-	KMOVD     152(AX), K2
+	VMOVDQU16 184(AX), Z31
+	KMOVD     168(AX), K1
+	KMOVD     176(AX), K2
 	MOVQ      48(AX), R12
 	MOVQ      R12, (SP)
 	MOVQ      16(AX), R12
 	MOVQ      R12, 24(SP)
 	MOVQ      (AX), R14
+	MOVQ      120(AX), BP
 	MOVQ      80(AX), DX
 	MOVQ      $0x00000040, CX
 	XORQ      DI, DI
@@ -1861,48 +1900,48 @@ TEXT ·strips16By3(SB), NOSPLIT, $48-8
 	MOVQ      R12, 40(SP)
 	LEAQ      2048(R12), R9
 	LEAQ      6144(R9), R10
-	CMPQ      120(AX), $0x00
+	CMPQ      144(AX), $0x00
 	JEQ       unit
 	MOVQ      32(SP), SI
-	MOVQ      120(AX), R12
+	MOVQ      144(AX), R12
 
 first:
 	VMOVDQU16.Z (R14), K1, Z0
 	VPERMW.Z    Z0, Z31, K2, Z0
 	VMOVDQU16   Z0, (SI)
-	ADDQ        128(AX), R14
-	ADDQ        136(AX), SI
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         first
 
 unit:
-	MOVQ 32(AX), R12
-	MOVQ R14, SI
-
-ask:
-	PREFETCHT0 8192(SI)
-	ADDQ       CX, SI
-	SUBQ       CX, R12
-	JG         ask
-	MOVQ       R14, R11
-	CMPQ       120(AX), $0x00
-	JNE        copied
-	ADDQ       32(AX), R14
-	JMP        ready
+	MOVQ R14, R12
+	ADDQ 128(AX), R12
+	MOVQ R12, R13
+	ANDQ $-16384, R12
+	SHRQ $0x02, R13
+	ANDQ $0x00000fc0, R13
+	ADDQ R13, R12
+	MOVQ R12, 48(SP)
+	MOVQ R14, R11
+	CMPQ 144(AX), $0x00
+	JNE  copied
+	ADDQ 32(AX), R14
+	JMP  ready
 
 copied:
 	MOVQ 32(SP), R11
 	CMPQ (SP), $0x01
 	JEQ  ready
 	MOVQ 40(SP), SI
-	MOVQ 120(AX), R12
+	MOVQ 144(AX), R12
 
 more:
 	VMOVDQU16.Z (R14), K1, Z0
 	VPERMW.Z    Z0, Z31, K2, Z0
 	VMOVDQU16   Z0, (SI)
-	ADDQ        128(AX), R14
-	ADDQ        136(AX), SI
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         more
 	MOVQ        40(SP), R12
@@ -1936,14 +1975,10 @@ depth0:
 	LONG $0x00000bac
 	BYTE $0x00
 	BYTE $0x00
-	LONG $0x5c52e2c4
-	BYTE $0xc3
 	LONG $0x4b7be2c4
 	LONG $0x04000bb4
 	BYTE $0x00
 	BYTE $0x00
-	LONG $0x5c4ae2c4
-	BYTE $0xcb
 	MOVQ 64(AX), R13
 	SHLQ $0x0b, R13
 	ADDQ BX, R13
@@ -1951,8 +1986,31 @@ depth0:
 	LONG $0x00000dbc
 	BYTE $0x00
 	BYTE $0x00
+	LONG $0x5c52e2c4
+	BYTE $0xc3
+	LONG $0x5c4ae2c4
+	BYTE $0xcb
 	LONG $0x5c42e2c4
 	BYTE $0xd3
+	MOVQ 136(AX), R13
+
+depth0ask0:
+	CMPQ       BP, 48(SP)
+	JCC        depth0ask0end
+	PREFETCHT1 (BP)
+	PREFETCHT1 4096(BP)
+	PREFETCHT1 8192(BP)
+	PREFETCHT1 12288(BP)
+	ADDQ       $0x40, BP
+	TESTQ      $0x00000fff, BP
+	JNE        page_5
+	ADDQ       $0x00003000, BP
+
+page_5:
+	DECQ R13
+	JNZ  depth0ask0
+
+depth0ask0end:
 	ADDQ CX, SI
 	ADDQ $+2048, BX
 	DECQ R12
@@ -1976,14 +2034,14 @@ depth0end:
 	LONG $0x00802894
 	BYTE $0x00
 	BYTE $0x00
-	MOVQ R11, SI
-	MOVQ R9, R8
 	MOVQ DX, R13
 	SHLQ $0x04, R13
-	ADDQ R13, SI
+	ADDQ R11, R13
+	MOVQ R13, SI
 	MOVQ 88(AX), R13
 	SHLQ $0x04, R13
-	ADDQ R13, R8
+	ADDQ R9, R13
+	MOVQ R13, R8
 	MOVQ 16(SP), BX
 	MOVQ 64(AX), R12
 	LONG $0x497be2c4
@@ -1995,20 +2053,16 @@ depth0end:
 
 depth1:
 	LONG $0x4b7be2c4
-	BYTE $0x24
+	BYTE $0x1c
 	BYTE $0x16
 	LONG $0x4b7be2c4
 	LONG $0x00000bac
 	BYTE $0x00
 	BYTE $0x00
-	LONG $0x5c52e2c4
-	BYTE $0xc4
 	LONG $0x4b7be2c4
 	LONG $0x04000bb4
 	BYTE $0x00
 	BYTE $0x00
-	LONG $0x5c4ae2c4
-	BYTE $0xcc
 	MOVQ 64(AX), R13
 	SHLQ $0x0b, R13
 	ADDQ BX, R13
@@ -2016,8 +2070,31 @@ depth1:
 	LONG $0x00000dbc
 	BYTE $0x00
 	BYTE $0x00
+	LONG $0x5c52e2c4
+	BYTE $0xc3
+	LONG $0x5c4ae2c4
+	BYTE $0xcb
 	LONG $0x5c42e2c4
-	BYTE $0xd4
+	BYTE $0xd3
+	MOVQ 136(AX), R13
+
+depth1ask0:
+	CMPQ       BP, 48(SP)
+	JCC        depth1ask0end
+	PREFETCHT1 (BP)
+	PREFETCHT1 4096(BP)
+	PREFETCHT1 8192(BP)
+	PREFETCHT1 12288(BP)
+	ADDQ       $0x40, BP
+	TESTQ      $0x00000fff, BP
+	JNE        page_6
+	ADDQ       $0x00003000, BP
+
+page_6:
+	DECQ R13
+	JNZ  depth1ask0
+
+depth1ask0end:
 	ADDQ CX, SI
 	ADDQ $+2048, BX
 	DECQ R12
@@ -2800,12 +2877,12 @@ made:
 // Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·outerWide16(SB), NOSPLIT, $0-8
 	MOVQ         t+0(FP), AX
-	LEAQ         168(AX), BX
+	LEAQ         184(AX), BX
 	LONG         $0x4978e2c4
 	BYTE         $0x03
-	KMOVD        88(AX), K1
-	KMOVD        96(AX), K2
-	VMOVDQU16    104(AX), Z31
+	KMOVD        104(AX), K1
+	KMOVD        112(AX), K2
+	VMOVDQU16    120(AX), Z31
 	MOVQ         $0x0000ffff, R12
 	VPBROADCASTD R12, Z30
 	MOVQ         (AX), SI
@@ -2814,11 +2891,18 @@ TEXT ·outerWide16(SB), NOSPLIT, $0-8
 	LEAQ         (R9)(R9*1), DX
 	MOVQ         24(AX), R10
 	MOVQ         32(AX), R15
-	MOVQ         DI, R11
-	ADDQ         80(AX), R11
+	MOVQ         72(AX), R11
 	MOVQ         $0x00000040, CX
 
 unit:
+	MOVQ        DI, R12
+	ADDQ        80(AX), R12
+	MOVQ        R12, BX
+	ANDQ        $-16384, R12
+	SHRQ        $0x02, BX
+	ANDQ        $0x00000fc0, BX
+	ADDQ        BX, R12
+	MOVQ        R12, 96(AX)
 	PREFETCHT0  8192(SI)
 	VMOVDQU16.Z (SI), K1, Z0
 	VPERMW.Z    Z0, Z31, K2, Z0
@@ -2966,41 +3050,63 @@ whole:
 	BYTE $0x16
 	LONG $0x5c5ae2c4
 	BYTE $0xc6
-	MOVQ 72(AX), R12
+	MOVQ 88(AX), R12
 
 first:
-	PREFETCHT0 (R11)
-	ADDQ       CX, R11
-	DECQ       R12
-	JNZ        first
-	LONG       $0x4b7be2c4
-	BYTE       $0x2c
-	BYTE       $0x13
-	LONG       $0x5c52e2c4
-	BYTE       $0xc7
-	LONG       $0x4b7ac2c4
-	BYTE       $0x04
-	BYTE       $0x08
-	MOVQ       72(AX), R12
+	CMPQ       R11, 96(AX)
+	JCC        firstend
+	PREFETCHT1 (R11)
+	PREFETCHT1 4096(R11)
+	PREFETCHT1 8192(R11)
+	PREFETCHT1 12288(R11)
+	ADDQ       $0x40, R11
+	TESTQ      $0x00000fff, R11
+	JNE        page_7
+	ADDQ       $0x00003000, R11
+
+page_7:
+	DECQ R12
+	JNZ  first
+
+firstend:
+	LONG $0x4b7be2c4
+	BYTE $0x2c
+	BYTE $0x13
+	LONG $0x5c52e2c4
+	BYTE $0xc7
+	LONG $0x4b7ac2c4
+	BYTE $0x04
+	BYTE $0x08
+	MOVQ 88(AX), R12
 
 second:
-	PREFETCHT0 (R11)
-	ADDQ       CX, R11
-	DECQ       R12
-	JNZ        second
-	ADDQ       CX, R14
-	ADDQ       $0x00000400, R8
-	DECQ       R13
-	JNZ        panel
-	MOVQ       R9, R12
-	SHLQ       $0x05, R12
-	ADDQ       R12, DI
-	MOVQ       DI, R11
-	ADDQ       80(AX), R11
-	SUBQ       $0x01, R15
-	JNZ        unit
-	LONG       $0x4978e2c4
-	BYTE       $0xc0
+	CMPQ       R11, 96(AX)
+	JCC        secondend
+	PREFETCHT1 (R11)
+	PREFETCHT1 4096(R11)
+	PREFETCHT1 8192(R11)
+	PREFETCHT1 12288(R11)
+	ADDQ       $0x40, R11
+	TESTQ      $0x00000fff, R11
+	JNE        page_8
+	ADDQ       $0x00003000, R11
+
+page_8:
+	DECQ R12
+	JNZ  second
+
+secondend:
+	ADDQ CX, R14
+	ADDQ $0x00000400, R8
+	DECQ R13
+	JNZ  panel
+	MOVQ R9, R12
+	SHLQ $0x05, R12
+	ADDQ R12, DI
+	SUBQ $0x01, R15
+	JNZ  unit
+	LONG $0x4978e2c4
+	BYTE $0xc0
 	VZEROUPPER
 	RET
 

@@ -10,7 +10,8 @@ type Dots struct {
 	Depth      int            // numbers of a row of A
 	Rows, Cols int            // of C
 	Add        int
-	Ahead      int // bytes from a number to that which is asked for when it is read, into the second-level cache
+	from       uintptr // where asking for rows begins, across pages
+	lead       int     // how far ahead of three rows they are asked for
 }
 
 // DotsWidth is the most columns of Dots.
@@ -38,6 +39,7 @@ func (t *Dots) Run(level Level) {
 		return
 	}
 	if level >= AVX512 {
+		t.from, t.lead = askAhead(uintptr(t.A), 3*t.ARow)
 		runDots(t)
 		return
 	}

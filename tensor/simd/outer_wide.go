@@ -9,6 +9,10 @@ type OuterWide struct {
 	ARow, BRow int // bytes from one row to the next
 	Rows, Cols int // of B
 	Left       int // columns of A
+
+	from uintptr // where asking for rows of B begins, across pages
+	lead int     // how far ahead of three rows they are asked for
+	_    uintptr // room for the assembly
 }
 
 // OuterWideSums is how many numbers C has where B has so many columns.
@@ -23,6 +27,7 @@ const outerVector = OuterLeft * 16
 // Run computes the product.
 func (t *OuterWide) Run(level Level) {
 	if level >= AVX512 {
+		t.from, t.lead = askAhead(uintptr(t.B), 3*t.BRow)
 		runOuterWide(t)
 		return
 	}

@@ -14,11 +14,13 @@ import "unsafe"
 type OuterWide16 struct {
 	A, B, C, room unsafe.Pointer
 	Units         int
-	takeA         int // bytes of A that are read at a time
-	BRow          int // bytes from one row of B to the next
-	panels        int // of 32 columns
-	back          int // bytes that the last panel is nearer than 64 to the one before
-	ask, ahead    int // lines that are asked for at a time, and how many bytes ahead
+	takeA         int     // bytes of A that are read at a time
+	BRow          int     // bytes from one row of B to the next
+	panels        int     // of 32 columns
+	back          int     // bytes that the last panel is nearer than 64 to the one before
+	from          uintptr // where asking for rows of B begins, across pages
+	lead, ask     int     // how far ahead of a unit they are asked for, and how many fours of lines at a time
+	_             uintptr // room for the assembly
 	// Which words of what is read of A at a time are there, which of the result, and which goes where.
 	takenA, keptA uint64
 	orderA        [32]uint16
@@ -33,9 +35,6 @@ const (
 	outerTile       = 2 * OuterLeft * 16
 	OuterWide16Room = 2 * outerTile
 )
-
-// outerWideAhead is how many bytes behind the next unit rows are asked for.
-const outerWideAhead = 4 << 10
 
 // OuterWide16Sums is how many numbers C has where B has so many columns.
 func OuterWide16Sums(cols int) int { return (cols + 31) / 32 * outerTile }
@@ -75,7 +74,8 @@ func (t *OuterWide16) run() {
 	t.panels = (t.Cols + 31) / 32
 	t.back = 64*t.panels - 2*t.Cols
 	unit := OuterUnit * t.BRow
-	t.ask, t.ahead = (unit/64+2*t.panels-1)/(2*t.panels), unit+outerWideAhead
+	t.from, t.lead = askAhead(uintptr(t.B), unit)
+	t.ask = 1 + unit/256/(2*t.panels)
 	t.config.palette = 1
 	for i := range 8 {
 		t.config.rows[i], t.config.bytes[i] = 16, 64

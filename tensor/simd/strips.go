@@ -2,18 +2,20 @@ package simd
 
 import "unsafe"
 
-// Strips16 is a product of short bfloat16 rows on the matrix unit, C = A·B rounded to bfloat16, in units of StripsRows
+// Strips16 is a product of bfloat16 rows on the matrix unit, C = A·B rounded to bfloat16, in units of StripsRows
 // rows: all steps, from padding a row to storing lines of the result, go on at once. B is packed as for Tiles16, of
 // Padded numbers a row. C is without gaps where it has up to StripsWide columns, else they are a multiple of 32.
 type Strips16 struct {
 	A, B, C, room unsafe.Pointer
 	unit, unitC   int // bytes of a unit of A, and of C
 	Units         int
-	panels        int // of columns
-	blocks, last  int // of depth; bytes that the last block is nearer than 64 to the one before
-	row, sumRow   int // bytes from one row to the next, of A as tiles read it, and of sums
-	lines, line   int // of C that a panel of a unit has, and bytes from one to the next
-	Past          int // whether lines, which are WholeLines, go past the caches
+	panels        int     // of columns
+	blocks, last  int     // of depth; bytes that the last block is nearer than 64 to the one before
+	row, sumRow   int     // bytes from one row to the next, of A as tiles read it, and of sums
+	lines, line   int     // of C that a panel of a unit has, and bytes from one to the next
+	Past          int     // whether lines, which are WholeLines, go past the caches
+	from          uintptr // where asking for rows begins, across pages
+	lead, ask     int     // how far ahead of a unit they are asked for, and how many fours of lines in a step
 	// Rows of an odd number are padded: so many steps a unit, each of so many bytes read and written; words that are read
 	// and those that are written are masks, and which goes where.
 	steps, take, put int
@@ -88,6 +90,8 @@ func (t *Strips16) run() {
 		last = t.Cols - 16*tiles + 16
 		t.panels, t.sumRow, t.lines, t.line = 1, 4*t.Cols, t.Cols, 64
 	}
+	t.from, t.lead = askAhead(uintptr(t.A), t.unit)
+	t.ask = 1 + t.unit/256/(2*t.blocks*t.panels)
 	t.configure(tiles, last, min(32, depth))
 	runStrips16(t, tiles)
 }

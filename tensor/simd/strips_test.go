@@ -19,6 +19,10 @@ func TestStrips16AgreeWithTwin(t *testing.T) {
 			}
 		}
 	}
+	for _, depth := range []int{256, 301} {
+		testStrips16(t, r, 3, depth, 7)
+		testStrips16(t, r, 2, depth, 40)
+	}
 }
 
 // testStrips16 takes whole numbers, whose sums are exact in any order.

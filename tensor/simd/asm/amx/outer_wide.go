@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
 )
 
 // Offsets of the fields of simd.OuterWide16.
@@ -17,8 +19,10 @@ const (
 	wideBRow
 	widePanels
 	wideBack
+	wideFrom
+	wideLead
 	wideAsk
-	wideAhead
+	wideEnd
 	wideTakenA
 	wideKeptA
 	wideOrder
@@ -37,7 +41,8 @@ func outerWide16() {
 	LEAQ(at(wideConfig), RBX)
 	loadConfig()
 	a, b, c, brow, room, line := RSI, RDI, R8, R9, R10, RCX
-	ask, n, panels, tile, units, two, odd := R11, R12, R13, R14, R15, RDX, RBX
+	n, panels, tile, units, two, odd := R12, R13, R14, R15, RDX, RBX
+	ahead := lanes.Across{Next: R11, End: at(wideEnd)}
 
 	KMOVD(at(wideTakenA), K1)
 	KMOVD(at(wideKeptA), K2)
@@ -50,19 +55,21 @@ func outerWide16() {
 	LEAQ(Mem{Base: brow, Index: brow, Scale: 1}, two)
 	MOVQ(at(wideRoom), room)
 	MOVQ(at(wideUnits), units)
-	MOVQ(b, ask)
-	ADDQ(at(wideAhead), ask)
+	MOVQ(at(wideFrom), ahead.Next)
 	MOVQ(U32(64), line)
 
 	askSome := func(name string) {
 		MOVQ(at(wideAsk), n)
 		Label(name)
-		PREFETCHT0(Mem{Base: ask})
-		ADDQ(line, ask)
+		ahead.Four(func(m Op) { PREFETCHT1(m) }, name+"end")
 		DECQ(n)
 		JNZ(LabelRef(name))
+		Label(name + "end")
 	}
 	Label("unit")
+	MOVQ(b, n)
+	ADDQ(at(wideLead), n)
+	ahead.Until(n, odd)
 	for q := range 8 {
 		PREFETCHT0(Mem{Base: a, Disp: packAhead})
 		VMOVDQU16_Z(Mem{Base: a}, K1, zmm(q))
@@ -105,8 +112,6 @@ func outerWide16() {
 	MOVQ(brow, n)
 	SHLQ(Imm(5), n)
 	ADDQ(n, b)
-	MOVQ(b, ask)
-	ADDQ(at(wideAhead), ask)
 	SUBQ(Imm(1), units)
 	JNZ(LabelRef("unit"))
 	releaseTiles()

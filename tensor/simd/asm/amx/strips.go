@@ -27,6 +27,9 @@ const (
 	stripsLines
 	stripsLine
 	stripsPast
+	stripsFrom
+	stripsLead
+	stripsAsk
 	stripsSteps
 	stripsTake
 	stripsPut
@@ -43,9 +46,6 @@ const (
 	roomSums   = 6 << 10
 )
 
-// stripsAhead is how many bytes ahead rows are asked for.
-const stripsAhead = 8 << 10
-
 // strips goes over units of 32 rows, in each over panels of so many tiles' columns: products of two strips of 16 rows,
 // then, while these are under way, lines of the panel before are rounded.
 func strips(tiles int) {
@@ -58,8 +58,9 @@ func strips(tiles int) {
 	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
 	b, line, row, a, c := RBX, RCX, RDX, RSI, R8
 	sums, made, rows, n, step, strip, done, next := R9, R10, R11, R12, R13, R15, RDI, R14
-	local := AllocLocal(48)
+	local := AllocLocal(56)
 	units, panels, panelB, unitC, padded, pads := local, local.Offset(8), local.Offset(16), local.Offset(24), local.Offset(32), local.Offset(40)
+	ahead := lanes.Across{Next: RBP, End: local.Offset(48)}
 	copyTo := func(from, to Op) { MOVQ(from, n); MOVQ(n, to) }
 
 	VMOVDQU16(at(stripsOrder), Z31)
@@ -68,6 +69,7 @@ func strips(tiles int) {
 	copyTo(at(stripsUnits), units)
 	copyTo(at(stripsC), unitC)
 	MOVQ(at(stripsA), next)
+	MOVQ(at(stripsFrom), ahead.Next)
 	MOVQ(at(stripsRow), row)
 	MOVQ(U32(64), line)
 	XORQ(done, done)
@@ -120,13 +122,9 @@ func strips(tiles int) {
 	JEQ(LabelRef("unit"))
 	pad(padded, "first")
 	Label("unit")
-	MOVQ(at(stripsUnit), n)
-	MOVQ(next, a)
-	Label("ask")
-	PREFETCHT0(Mem{Base: a, Disp: stripsAhead})
-	ADDQ(line, a)
-	SUBQ(line, n)
-	JG(LabelRef("ask"))
+	MOVQ(next, n)
+	ADDQ(at(stripsLead), n)
+	ahead.Until(n, step)
 	MOVQ(next, rows)
 	CMPQ(at(stripsSteps), Imm(0))
 	JNE(LabelRef("copied"))
@@ -144,7 +142,7 @@ func strips(tiles int) {
 	copyTo(at(stripsPanels), panels)
 	MOVQ(unitC, strip)
 	Label("panel")
-	stripsTiles(tiles, at, panelB)
+	stripsTiles(tiles, at, panelB, ahead)
 	round("before")
 	MOVQ(strip, done)
 	ADDQ(line, strip)
@@ -162,44 +160,55 @@ func strips(tiles int) {
 	RET()
 }
 
-// stripsTiles multiplies a panel of two strips: rows, which lie row bytes apart, to sums. It leaves b behind the panel.
-func stripsTiles(tiles int, at func(off int) Mem, panelB Mem) {
+// stripsTiles multiplies a panel of two strips: rows, which lie row bytes apart, to sums; meanwhile it asks for rows to come.
+// It leaves b behind the panel. With up to two tiles' columns there is room for sums of both strips at once.
+func stripsTiles(tiles int, at func(off int) Mem, panelB Mem, ahead lanes.Across) {
 	b, line, row, a, c := RBX, RCX, RDX, RSI, R8
 	sums, rows, k, step := R9, R11, R12, R13
-	for i := range 2 {
-		first, left, right := i*tiles, 4+i, 8-tiles
-		if tiles == 3 { // both strips take the same tiles for sums
-			first, left = 0, 3+i
-		}
-		sum := func(j int) int { return first + j }
-		depth := fmt.Sprintf("depth%d", i)
-		MOVQ(rows, a)
-		MOVQ(sums, c)
-		if i == 1 {
-			MOVQ(row, step)
-			SHLQ(Imm(4), step)
-			ADDQ(step, a)
-			MOVQ(at(stripsSumRow), step)
-			SHLQ(Imm(4), step)
-			ADDQ(step, c)
+	strips, left, right := 2, 4, 8-tiles
+	if tiles == 3 {
+		strips, left = 1, 3
+	}
+	below := func(base GPPhysical, stride Op, to GPPhysical) { // sixteen rows
+		MOVQ(stride, step)
+		SHLQ(Imm(4), step)
+		ADDQ(base, step)
+		MOVQ(step, to)
+	}
+	MOVQ(rows, a)
+	MOVQ(sums, c)
+	for first := 0; first < 2; first += strips {
+		depth := fmt.Sprintf("depth%d", first)
+		if first > 0 {
+			below(rows, row, a)
+			below(sums, at(stripsSumRow), c)
 		}
 		MOVQ(panelB, b)
 		MOVQ(at(stripsBlocks), k)
-		for j := range tiles {
-			zeroTile(sum(j))
+		for i := range strips * tiles {
+			zeroTile(i)
 		}
 		Label(depth)
-		loadTile(left, a, row)
-		for j := range tiles {
-			if j < 2 {
-				loadTileAt(right+j, b, line, 1024*j)
+		for i := range strips {
+			if i == 0 {
+				loadTile(left, a, row)
+				for j := range tiles {
+					stripsRight(right+j, j, at)
+				}
 			} else {
-				MOVQ(at(stripsBlocks), step)
-				SHLQ(Imm(11), step)
-				ADDQ(b, step)
-				loadTileAt(right+j, step, line, 0)
+				below(a, row, step)
+				loadTileAt(left+i, step, row, 0)
 			}
-			multiply(sum(j), left, right+j)
+			for j := range tiles {
+				multiply(i*tiles+j, left+i, right+j)
+			}
+			asked := fmt.Sprintf("%sask%d", depth, i)
+			MOVQ(at(stripsAsk), step)
+			Label(asked)
+			ahead.Four(func(m Op) { PREFETCHT1(m) }, asked+"end")
+			DECQ(step)
+			JNZ(LabelRef(asked))
+			Label(asked + "end")
 		}
 		ADDQ(line, a)
 		ADDQ(I32(2048), b)
@@ -210,9 +219,27 @@ func stripsTiles(tiles int, at func(off int) Mem, panelB Mem) {
 		ADDQ(at(stripsLast), a)
 		JMP(LabelRef(depth))
 		Label(depth + "end")
-		MOVQ(at(stripsSumRow), step)
-		for j := range tiles {
-			storeTileAt(sum(j), c, step, 64*j)
+		for i := range strips {
+			if i > 0 {
+				below(c, at(stripsSumRow), c)
+			}
+			MOVQ(at(stripsSumRow), step)
+			for j := range tiles {
+				storeTileAt(i*tiles+j, c, step, 64*j)
+			}
 		}
 	}
+}
+
+// stripsRight loads tile j of a block of B: the third is in the next panel.
+func stripsRight(tile, j int, at func(off int) Mem) {
+	b, line, step := RBX, RCX, R13
+	if j < 2 {
+		loadTileAt(tile, b, line, 1024*j)
+		return
+	}
+	MOVQ(at(stripsBlocks), step)
+	SHLQ(Imm(11), step)
+	ADDQ(b, step)
+	loadTileAt(tile, step, line, 0)
 }

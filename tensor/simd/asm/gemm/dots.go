@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
 )
 
 // Offsets of the fields of simd.Dots.
@@ -19,7 +21,8 @@ const (
 	fieldDotsRows
 	fieldDotsCols
 	fieldDotsAdd
-	fieldDotsAhead
+	fieldDotsFrom
+	fieldDotsLead
 )
 
 // rowDots512: three rows of A by eight columns of B, each of the 24 sums a vector along the depth, until the end. So
@@ -33,7 +36,8 @@ func rowDots512() {
 	sum := func(r, j int) VecPhysical { return avx512.vec[8*r+j] }
 	x := avx512.vec[24:27]
 	a, rows, c := [3]GPPhysical{RSI, RDI, R8}, R9, R10
-	b, k, whole, row, ahead, tmp := R11, R12, R13, RBX, RDX, RCX
+	b, k, whole, row, tmp := R11, R12, R13, RBX, RCX
+	ahead := lanes.Across{Next: RDX, End: R15}
 
 	MOVQ(at(fieldDotsDepth), whole)
 	MOVQ(whole, tmp)
@@ -50,7 +54,7 @@ func rowDots512() {
 	MOVQ(at(fieldDotsC), c)
 	MOVQ(at(fieldDotsRows), rows)
 	MOVQ(at(fieldDotsARow), row)
-	MOVQ(at(fieldDotsAhead), ahead)
+	MOVQ(at(fieldDotsFrom), ahead.Next)
 
 	Label("rows")
 	// Of fewer than three rows the last is read again.
@@ -65,12 +69,16 @@ func rowDots512() {
 		}
 	}
 	MOVQ(at(fieldDotsB), b)
+	MOVQ(a[0], k)
+	ADDQ(at(fieldDotsLead), k)
+	ahead.Until(k, tmp)
 	step := func(load func(m Mem, to VecPhysical)) {
 		for r := range 3 {
 			load(Mem{Base: a[r]}, x[r])
-			PREFETCHT1(Mem{Base: a[r], Index: ahead, Scale: 1})
-			PREFETCHT0(Mem{Base: a[r], Disp: nearAhead})
 		}
+		asked := lanes.NewLabel("asked")
+		ahead.Four(func(m Op) { PREFETCHT0(m) }, asked)
+		Label(asked)
 		for j := range 8 {
 			VMOVUPS(Mem{Base: b, Disp: 64 * j}, avx512.vec[27+j%2])
 			for r := range 3 {

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
 )
 
 // Offsets of the fields of simd.OuterWide.
@@ -18,19 +20,10 @@ const (
 	fieldOuterWideRows
 	fieldOuterWideCols
 	fieldOuterWideLeft
+	fieldOuterWideFrom
+	fieldOuterWideLead
+	fieldOuterWideEnd
 )
-
-// Rows are asked for twice: farAhead bytes ahead into the second-level cache, and nearAhead bytes ahead from there into the
-// nearest. Asked for once, whichever way, they come at 0.75 to 0.85 of that speed.
-const farAhead, nearAhead = 16 << 10, 2 << 10
-
-func askTwice(m Mem) {
-	far, near := m, m
-	far.Disp += farAhead
-	near.Disp += nearAhead
-	PREFETCHT1(far)
-	PREFETCHT0(near)
-}
 
 // outerWide512: three rows at a time, then one, from their first numbers to the last. The rows' numbers of A stay in
 // registers, each repeated; sums come from the nearest cache and go back there.
@@ -44,7 +37,8 @@ func outerWide512() {
 	one := func(r, j int) VecPhysical { return avx512.vec[8*r+j] }
 	x, sum := avx512.vec[24:27], avx512.vec[27:32]
 	a, b, c, arow, brow, rows, left := RSI, [tall]GPPhysical{RDI, R8, R9}, R10, R11, R12, R13, RDX
-	ask, n, tmp := R14, R15, RBX
+	n, tmp := R15, RBX
+	ahead := lanes.Across{Next: R14, End: at(fieldOuterWideEnd)}
 
 	MOVQ(at(fieldOuterWideCols), RCX)
 	ANDQ(Imm(15), RCX)
@@ -57,6 +51,7 @@ func outerWide512() {
 	MOVQ(at(fieldOuterWideBRow), brow)
 	MOVQ(at(fieldOuterWideRows), rows)
 	MOVQ(at(fieldOuterWideLeft), left)
+	MOVQ(at(fieldOuterWideFrom), ahead.Next)
 
 	each := func(name string, do func(j int)) {
 		for j := range 8 {
@@ -81,12 +76,15 @@ func outerWide512() {
 		for r := 1; r < height; r++ {
 			LEAQ(Mem{Base: b[r-1], Index: brow, Scale: 1}, b[r])
 		}
-		MOVQ(b[0], ask)
+		MOVQ(b[0], n)
+		ADDQ(at(fieldOuterWideLead), n)
+		ahead.Until(n, tmp)
 		step := func(name string, load func(m Mem, to VecPhysical)) {
 			for r := range height {
 				load(Mem{Base: b[r]}, x[r])
-				askTwice(Mem{Base: ask, Disp: 64 * r})
 			}
+			ahead.Four(func(m Op) { PREFETCHT0(m) }, name+"asked")
+			Label(name + "asked")
 			each(name, func(j int) {
 				s, m := sum[j%len(sum)], Mem{Base: c, Disp: 64 * j}
 				VMOVUPS(m, s)
@@ -105,7 +103,6 @@ func outerWide512() {
 		for r := range height {
 			ADDQ(Imm(64), b[r])
 		}
-		ADDQ(U32(uint32(64*height)), ask)
 		ADDQ(U32(512), c)
 		DECQ(n)
 		JNZ(LabelRef(name + "vector"))
