@@ -85,7 +85,14 @@ func noF64(op string, ms ...Matrix) {
 
 // byRows runs body on chunks of rows of all matrices that are given, whole lines where rows are short and side by side.
 func (c *CPU) byRows(ms []Matrix, body func(lo, hi int)) {
-	c.forRows(ms[0].Rows, wholeLines(rowChunk(rowBytes(ms))), func(lo, hi, _, _ int) { body(lo, hi) })
+	c.forRows(ms[0].Rows, passChunk(ms[0].Rows, rowBytes(ms)), func(lo, hi, _, _ int) { body(lo, hi) })
+}
+
+// passChunk is how many rows make a chunk of what goes over rows once: up to a megabyte where there are many. A core waits
+// where a chunk begins, for lines that nobody asked for, and where it ends, for those that go past the caches.
+func passChunk(rows, rowBytes int) int {
+	least := rowChunk(rowBytes)
+	return wholeLines(min(4*least, max(least, rows/maxChunks)))
 }
 
 // rowBytes is how many bytes a row has of all matrices that are given.

@@ -293,3 +293,19 @@ func TestNaNGoesThroughActivations(t *testing.T) {
 		return nil
 	})
 }
+
+// TestPassChunk: chunks grow to a megabyte where there are enough for many cores, and depend on nothing but the matrices.
+func TestPassChunk(t *testing.T) {
+	for _, x := range []struct{ rows, bytes, want int }{
+		{100, 2048, 128},          // a quarter of a megabyte
+		{16384, 2048, 128},        // 128 chunks of that
+		{16384 + 4096, 2048, 160}, // as many larger ones
+		{1 << 20, 2048, 512},      // a megabyte
+		{1 << 20, 1 << 21, 4},     // rows of more than that
+		{1 << 24, 28, 37440},      // whole lines of short rows
+	} {
+		if got := passChunk(x.rows, x.bytes); got != x.want {
+			t.Errorf("%d rows of %d bytes: chunks of %d rows, want %d", x.rows, x.bytes, got, x.want)
+		}
+	}
+}

@@ -78,7 +78,9 @@ func (c *CPU) softmaxRows(s *simd.Softmax, dst Matrix, list []uint32, lo, hi int
 const fewRows = 16
 
 // lossChunk is how many rows of logits a core looks at in one go.
-func lossChunk(logits Matrix) int { return wholeLines(rowChunk(logits.Cols * 2 * logits.dtype.Size())) }
+func lossChunk(logits Matrix) int {
+	return passChunk(logits.Rows, logits.Cols*2*logits.dtype.Size())
+}
 
 // wholeLines is a chunk of rows, rounded down to whole lines where rows are side by side.
 func wholeLines(rows int) int {
@@ -222,7 +224,7 @@ func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0
 	}
-	size := wholeLines(rowChunk(logits.Cols * 3 * logits.dtype.Size()))
+	size := passChunk(logits.Rows, logits.Cols*3*logits.dtype.Size())
 	losses := make([]float64, (logits.Rows+size-1)/size)
 	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
 		mine := within(list, lo, hi, logits.Rows)
