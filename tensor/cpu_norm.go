@@ -38,19 +38,17 @@ func (c *CPU) addPairs(sums Matrix, ms []Matrix, at func(ms []Matrix, lo int) si
 	if rows == 0 || cols == 0 {
 		return
 	}
-	chunk, step := sumChunk(ms)
+	chunk, _ := sumChunk(ms)
 	room := padded(cols)
 	partial := c.Scratch(F64, (rows+chunk-1)/chunk, 2*room+apart)
 	defer c.Free(partial)
 	c.forRows(rows, chunk, func(lo, hi, k, _ int) {
 		p := partial.row64(k)
 		clear(p)
-		for i := lo; i < hi; i += step {
-			s := at(ms, i)
-			s.Rows, s.Cols = min(i+step, hi)-i, cols
-			s.First, s.Other = &p[0], &p[room]
-			s.Run(c.level)
-		}
+		s := at(ms, lo)
+		s.Rows, s.Cols = hi-lo, cols
+		s.First, s.Other = &p[0], &p[room]
+		s.Run(c.level)
 	})
 	total := addRows(partial)
 	for i := range 2 {

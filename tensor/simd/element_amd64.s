@@ -869,7 +869,7 @@ GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·mapAVX512(SB), $17160-9
+TEXT ·mapAVX512(SB), $17168-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -2999,6 +2999,10 @@ other2:
 	MOVQ  CX, R9
 
 skip97:
+	MOVQ         72(AX), R11
+	IMULQ        32(AX), R11
+	ADDQ         SI, R11
+	MOVQ         R11, 17160(SP)
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
@@ -3020,25 +3024,19 @@ skip97:
 	JGT          cols101
 
 cols100:
-	CMPB       40(AX), $0x00
-	JNE        half102
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	VMOVUPS    128(R12)(CX*4), Z11
-	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both103
+	CMPB    40(AX), $0x00
+	JNE     half102
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
+	VMOVUPS 128(R12)(CX*4), Z11
+	VMOVUPS 192(R12)(CX*4), Z12
+	JMP     both103
 
 half102:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
+	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
+	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
 both103:
 	VADDPS Z9, Z5, Z5
@@ -3056,18 +3054,15 @@ cols101:
 	JGT  cols105
 
 cols104:
-	CMPB       40(AX), $0x00
-	JNE        half106
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both107
+	CMPB    40(AX), $0x00
+	JNE     half106
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
+	JMP     both107
 
 half106:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
 both107:
 	VADDPS Z9, Z5, Z5
@@ -3083,16 +3078,14 @@ cols105:
 	JGT  cols109
 
 cols108:
-	CMPB       40(AX), $0x00
-	JNE        half110
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both111
+	CMPB    40(AX), $0x00
+	JNE     half110
+	VMOVUPS (R12)(CX*4), Z9
+	JMP     both111
 
 half110:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPMOVZXWD (R12)(CX*2), Z9
+	VPSLLD    $0x10, Z9, Z9
 
 both111:
 	VADDPS Z9, Z5, Z5
@@ -3102,16 +3095,14 @@ both111:
 	JLE    cols108
 
 cols109:
-	CMPQ       CX, DX
-	JGE        row112
-	CMPB       40(AX), $0x00
-	JNE        half113
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both114
+	CMPQ      CX, DX
+	JGE       row112
+	CMPB      40(AX), $0x00
+	JNE       half113
+	VMOVUPS.Z (R12)(CX*4), K2, Z9
+	JMP       both114
 
 half113:
-	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
@@ -3149,25 +3140,19 @@ last99:
 	JGT          cols117
 
 cols116:
-	CMPB       40(AX), $0x00
-	JNE        half118
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	VMOVUPS    128(R12)(CX*4), Z12
-	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both119
+	CMPB    40(AX), $0x00
+	JNE     half118
+	VMOVUPS (R12)(CX*4), Z10
+	VMOVUPS 64(R12)(CX*4), Z11
+	VMOVUPS 128(R12)(CX*4), Z12
+	VMOVUPS 192(R12)(CX*4), Z13
+	JMP     both119
 
 half118:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
+	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
+	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
 
 both119:
 	VSUBPS      Z5, Z10, Z10
@@ -3189,18 +3174,15 @@ cols117:
 	JGT  cols121
 
 cols120:
-	CMPB       40(AX), $0x00
-	JNE        half122
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both123
+	CMPB    40(AX), $0x00
+	JNE     half122
+	VMOVUPS (R12)(CX*4), Z10
+	VMOVUPS 64(R12)(CX*4), Z11
+	JMP     both123
 
 half122:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 
 both123:
 	VSUBPS      Z5, Z10, Z10
@@ -3218,16 +3200,14 @@ cols121:
 	JGT  cols125
 
 cols124:
-	CMPB       40(AX), $0x00
-	JNE        half126
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both127
+	CMPB    40(AX), $0x00
+	JNE     half126
+	VMOVUPS (R12)(CX*4), Z10
+	JMP     both127
 
 half126:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
+	VPMOVZXWD (R12)(CX*2), Z10
+	VPSLLD    $0x10, Z10, Z10
 
 both127:
 	VSUBPS      Z5, Z10, Z10
@@ -3238,16 +3218,14 @@ both127:
 	JLE         cols124
 
 cols125:
-	CMPQ       CX, DX
-	JGE        row128
-	CMPB       40(AX), $0x00
-	JNE        half129
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both130
+	CMPQ      CX, DX
+	JGE       row128
+	CMPB      40(AX), $0x00
+	JNE       half129
+	VMOVUPS.Z (R12)(CX*4), K2, Z10
+	JMP       both130
 
 half129:
-	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
@@ -3292,25 +3270,19 @@ last115:
 	JGT          cols133
 
 cols132:
-	CMPB       40(AX), $0x00
-	JNE        half134
-	PREFETCHT0 3072(R11)(CX*4)
-	PREFETCHT0 3136(R11)(CX*4)
-	PREFETCHT0 3200(R11)(CX*4)
-	PREFETCHT0 3264(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z9
-	VMOVUPS    64(R11)(CX*4), Z10
-	VMOVUPS    128(R11)(CX*4), Z11
-	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both135
+	CMPB    40(AX), $0x00
+	JNE     half134
+	VMOVUPS (R11)(CX*4), Z9
+	VMOVUPS 64(R11)(CX*4), Z10
+	VMOVUPS 128(R11)(CX*4), Z11
+	VMOVUPS 192(R11)(CX*4), Z12
+	JMP     both135
 
 half134:
-	PREFETCHT0 3072(R11)(CX*2)
-	PREFETCHT0 3136(R11)(CX*2)
-	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
-	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
-	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
+	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
+	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
 
 both135:
 	VADDPS Z9, Z5, Z5
@@ -3328,18 +3300,15 @@ cols133:
 	JGT  cols137
 
 cols136:
-	CMPB       40(AX), $0x00
-	JNE        half138
-	PREFETCHT0 3072(R11)(CX*4)
-	PREFETCHT0 3136(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z9
-	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both139
+	CMPB    40(AX), $0x00
+	JNE     half138
+	VMOVUPS (R11)(CX*4), Z9
+	VMOVUPS 64(R11)(CX*4), Z10
+	JMP     both139
 
 half138:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 
 both139:
 	VADDPS Z9, Z5, Z5
@@ -3355,16 +3324,14 @@ cols137:
 	JGT  cols141
 
 cols140:
-	CMPB       40(AX), $0x00
-	JNE        half142
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z9
-	JMP        both143
+	CMPB    40(AX), $0x00
+	JNE     half142
+	VMOVUPS (R11)(CX*4), Z9
+	JMP     both143
 
 half142:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPMOVZXWD  (R11)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPMOVZXWD (R11)(CX*2), Z9
+	VPSLLD    $0x10, Z9, Z9
 
 both143:
 	VADDPS Z9, Z5, Z5
@@ -3374,16 +3341,14 @@ both143:
 	JLE    cols140
 
 cols141:
-	CMPQ       CX, DX
-	JGE        row144
-	CMPB       40(AX), $0x00
-	JNE        half145
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both146
+	CMPQ      CX, DX
+	JGE       row144
+	CMPB      40(AX), $0x00
+	JNE       half145
+	VMOVUPS.Z (R11)(CX*4), K2, Z9
+	JMP       both146
 
 half145:
-	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
@@ -3407,18 +3372,18 @@ row144:
 
 last131:
 skip98:
-	MOVQ 72(AX), R11
+	MOVQ 72(AX), R12
 
 rows147:
 	CMPB         197(AX), $0x00
 	JEQ          skip148
-	CMPQ         R11, $0x02
+	CMPQ         R12, $0x02
 	JLE          last149
-	MOVQ         SI, R12
+	MOVQ         SI, R11
 	MOVQ         R8, R13
-	ADDQ         32(AX), R12
+	ADDQ         32(AX), R11
 	ADDQ         96(AX), R13
-	ADDQ         32(AX), R12
+	ADDQ         32(AX), R11
 	ADDQ         96(AX), R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -3430,25 +3395,19 @@ rows147:
 	JGT          cols151
 
 cols150:
-	CMPB       40(AX), $0x00
-	JNE        half152
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	VMOVUPS    128(R12)(CX*4), Z11
-	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both153
+	CMPB    40(AX), $0x00
+	JNE     half152
+	VMOVUPS (R11)(CX*4), Z9
+	VMOVUPS 64(R11)(CX*4), Z10
+	VMOVUPS 128(R11)(CX*4), Z11
+	VMOVUPS 192(R11)(CX*4), Z12
+	JMP     both153
 
 half152:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
+	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
+	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
 
 both153:
 	VADDPS Z9, Z5, Z5
@@ -3466,18 +3425,15 @@ cols151:
 	JGT  cols155
 
 cols154:
-	CMPB       40(AX), $0x00
-	JNE        half156
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both157
+	CMPB    40(AX), $0x00
+	JNE     half156
+	VMOVUPS (R11)(CX*4), Z9
+	VMOVUPS 64(R11)(CX*4), Z10
+	JMP     both157
 
 half156:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 
 both157:
 	VADDPS Z9, Z5, Z5
@@ -3493,16 +3449,14 @@ cols155:
 	JGT  cols159
 
 cols158:
-	CMPB       40(AX), $0x00
-	JNE        half160
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both161
+	CMPB    40(AX), $0x00
+	JNE     half160
+	VMOVUPS (R11)(CX*4), Z9
+	JMP     both161
 
 half160:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPMOVZXWD (R11)(CX*2), Z9
+	VPSLLD    $0x10, Z9, Z9
 
 both161:
 	VADDPS Z9, Z5, Z5
@@ -3512,17 +3466,15 @@ both161:
 	JLE    cols158
 
 cols159:
-	CMPQ       CX, DX
-	JGE        row162
-	CMPB       40(AX), $0x00
-	JNE        half163
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both164
+	CMPQ      CX, DX
+	JGE       row162
+	CMPB      40(AX), $0x00
+	JNE       half163
+	VMOVUPS.Z (R11)(CX*4), K2, Z9
+	JMP       both164
 
 half163:
-	PREFETCHT0  3072(R12)(CX*2)
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
+	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
 both164:
@@ -3544,11 +3496,11 @@ row162:
 	VMOVSS        X5, (R13)
 
 last149:
-	CMPQ         R11, $0x01
+	CMPQ         R12, $0x01
 	JLE          last165
-	MOVQ         SI, R12
+	MOVQ         SI, R11
 	MOVQ         R8, R13
-	ADDQ         32(AX), R12
+	ADDQ         32(AX), R11
 	ADDQ         96(AX), R13
 	VBROADCASTSS (R13), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -3561,25 +3513,19 @@ last149:
 	JGT          cols167
 
 cols166:
-	CMPB       40(AX), $0x00
-	JNE        half168
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	VMOVUPS    128(R12)(CX*4), Z12
-	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both169
+	CMPB    40(AX), $0x00
+	JNE     half168
+	VMOVUPS (R11)(CX*4), Z10
+	VMOVUPS 64(R11)(CX*4), Z11
+	VMOVUPS 128(R11)(CX*4), Z12
+	VMOVUPS 192(R11)(CX*4), Z13
+	JMP     both169
 
 half168:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
+	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z12
+	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z13
 
 both169:
 	VSUBPS      Z5, Z10, Z10
@@ -3601,18 +3547,15 @@ cols167:
 	JGT  cols171
 
 cols170:
-	CMPB       40(AX), $0x00
-	JNE        half172
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both173
+	CMPB    40(AX), $0x00
+	JNE     half172
+	VMOVUPS (R11)(CX*4), Z10
+	VMOVUPS 64(R11)(CX*4), Z11
+	JMP     both173
 
 half172:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
 
 both173:
 	VSUBPS      Z5, Z10, Z10
@@ -3630,16 +3573,14 @@ cols171:
 	JGT  cols175
 
 cols174:
-	CMPB       40(AX), $0x00
-	JNE        half176
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both177
+	CMPB    40(AX), $0x00
+	JNE     half176
+	VMOVUPS (R11)(CX*4), Z10
+	JMP     both177
 
 half176:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
+	VPMOVZXWD (R11)(CX*2), Z10
+	VPSLLD    $0x10, Z10, Z10
 
 both177:
 	VSUBPS      Z5, Z10, Z10
@@ -3650,17 +3591,15 @@ both177:
 	JLE         cols174
 
 cols175:
-	CMPQ       CX, DX
-	JGE        row178
-	CMPB       40(AX), $0x00
-	JNE        half179
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both180
+	CMPQ      CX, DX
+	JGE       row178
+	CMPB      40(AX), $0x00
+	JNE       half179
+	VMOVUPS.Z (R11)(CX*4), K2, Z10
+	JMP       both180
 
 half179:
-	PREFETCHT0  3072(R12)(CX*2)
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
+	VPMOVZXWD.Z (R11)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
 both180:
@@ -3702,22 +3641,22 @@ skip148:
 id184:
 	INCL         R10
 	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R12
-	IMULQ        R12, CX
+	MOVQ         $0x9e3779b97f4a7c15, R11
+	IMULQ        R11, CX
 	ADDQ         136(AX), CX
-	MOVQ         CX, R12
-	SHRQ         $0x1e, R12
-	XORQ         R12, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R12
-	IMULQ        R12, CX
-	MOVQ         CX, R12
-	SHRQ         $0x1b, R12
-	XORQ         R12, CX
-	MOVQ         $0x94d049bb133111eb, R12
-	IMULQ        R12, CX
-	MOVQ         CX, R12
-	SHRQ         $0x1f, R12
-	XORQ         R12, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1e, R11
+	XORQ         R11, CX
+	MOVQ         $0xbf58476d1ce4e5b9, R11
+	IMULQ        R11, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1b, R11
+	XORQ         R11, CX
+	MOVQ         $0x94d049bb133111eb, R11
+	IMULQ        R11, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1f, R11
+	XORQ         R11, CX
 	VMOVQ        CX, X3
 	VPBROADCASTD X3, Z2
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
@@ -3730,46 +3669,80 @@ given182:
 
 decided183:
 skip181:
+	MOVQ SI, CX
+	CMPB 197(AX), $0x00
+	JEQ  skip185
+	ADDQ 32(AX), CX
+	ADDQ 32(AX), CX
+
+skip185:
+	MOVQ CX, R11
+	LEAQ 16384(R11), CX
+	CMPQ CX, 17160(SP)
+	JLT  more186
+	SUBQ $0x00004000, R11
+
+more186:
+	ANDQ $-256, R11
+	SHRQ $0x06, R11
+	RORB $0x02, R11
+	SHLQ $0x06, R11
 	XORQ CX, CX
-	LEAQ 64(CX), R12
-	CMPQ R12, DX
-	JGT  cols186
+	LEAQ 64(CX), R13
+	CMPQ R13, DX
+	JGT  cols188
 
-cols185:
+cols187:
 	CMPB       40(AX), $0x00
-	JNE        half187
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	PREFETCHT0 3200(SI)(CX*4)
-	PREFETCHT0 3264(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	VMOVUPS    64(SI)(CX*4), Z6
-	VMOVUPS    128(SI)(CX*4), Z7
-	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both188
+	JNE        half189
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same191
+	ADDQ       $0x00003000, R11
 
-half187:
-	PREFETCHT0 3072(SI)(CX*2)
-	PREFETCHT0 3136(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
-	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
-	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
+same191:
+	VMOVUPS (SI)(CX*4), Z5
+	VMOVUPS 64(SI)(CX*4), Z6
+	VMOVUPS 128(SI)(CX*4), Z7
+	VMOVUPS 192(SI)(CX*4), Z8
+	JMP     both190
 
-both188:
+half189:
+	TESTQ      $0x0000007f, CX
+	JNZ        same192
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same192
+	ADDQ       $0x00003000, R11
+
+same192:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
+	VPERMW.Z 64(SI)(CX*2), Z0, K1, Z7
+	VPERMW.Z 64(SI)(CX*2), Z1, K1, Z8
+
+both190:
 	CMPB         196(AX), $0x00
-	JEQ          skip189
+	JEQ          skip193
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
 	VMULPS       Z9, Z7, Z7
 	VMULPS       Z9, Z8, Z8
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip190
+	MOVQ         48(AX), R13
+	TESTQ        R13, R13
+	JZ           skip194
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half191
+	JNE          half195
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -3778,9 +3751,9 @@ both188:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both192
+	JMP          both196
 
-half191:
+half195:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -3788,17 +3761,17 @@ half191:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both192:
+both196:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip190:
-skip189:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip193
+skip194:
+skip193:
+	MOVQ         88(AX), R13
+	TESTQ        R13, R13
+	JZ           skip197
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -3810,78 +3783,78 @@ skip189:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip193:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip194
-	VMOVUPS (R12)(CX*4), Z9
+skip197:
+	MOVQ    104(AX), R13
+	TESTQ   R13, R13
+	JZ      skip198
+	VMOVUPS (R13)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z9
+	VMOVUPS 64(R13)(CX*4), Z9
 	VSUBPS  Z9, Z6, Z6
-	VMOVUPS 128(R12)(CX*4), Z9
+	VMOVUPS 128(R13)(CX*4), Z9
 	VSUBPS  Z9, Z7, Z7
-	VMOVUPS 192(R12)(CX*4), Z9
+	VMOVUPS 192(R13)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip194:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip196
-	MOVQ        120(AX), R13
+skip198:
+	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip197
-	VMOVUPS     (R13)(CX*4), Z9
-	VMOVUPS     (R12)(CX*4), Z10
+	JZ          skip200
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip201
+	VMOVUPS     (R14)(CX*4), Z9
+	VMOVUPS     (R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
-	VMOVUPS     64(R13)(CX*4), Z9
-	VMOVUPS     64(R12)(CX*4), Z10
+	VMOVUPS     64(R14)(CX*4), Z9
+	VMOVUPS     64(R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z6
-	VMOVUPS     128(R13)(CX*4), Z9
-	VMOVUPS     128(R12)(CX*4), Z10
+	VMOVUPS     128(R14)(CX*4), Z9
+	VMOVUPS     128(R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z7
-	VMOVUPS     192(R13)(CX*4), Z9
-	VMOVUPS     192(R12)(CX*4), Z10
+	VMOVUPS     192(R14)(CX*4), Z9
+	VMOVUPS     192(R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal195
+	JMP         normal199
 
-skip197:
-	VMOVUPS (R12)(CX*4), Z9
+skip201:
+	VMOVUPS (R13)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z9
+	VMOVUPS 64(R13)(CX*4), Z9
 	VMULPS  Z9, Z6, Z6
-	VMOVUPS 128(R12)(CX*4), Z9
+	VMOVUPS 128(R13)(CX*4), Z9
 	VMULPS  Z9, Z7, Z7
-	VMOVUPS 192(R12)(CX*4), Z9
+	VMOVUPS 192(R13)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip196:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip198
-	VMOVUPS (R12)(CX*4), Z9
+skip200:
+	MOVQ    120(AX), R13
+	TESTQ   R13, R13
+	JZ      skip202
+	VMOVUPS (R13)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z9
+	VMOVUPS 64(R13)(CX*4), Z9
 	VADDPS  Z9, Z6, Z6
-	VMOVUPS 128(R12)(CX*4), Z9
+	VMOVUPS 128(R13)(CX*4), Z9
 	VADDPS  Z9, Z7, Z7
-	VMOVUPS 192(R12)(CX*4), Z9
+	VMOVUPS 192(R13)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip198:
-normal195:
+skip202:
+normal199:
 	CMPB         198(AX), $0x00
-	JEQ          none199
+	JEQ          none203
 	CMPB         198(AX), $0x01
-	JNE          act200
+	JNE          act204
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act200:
+act204:
 	CMPB         198(AX), $0x03
-	JNE          act201
+	JNE          act205
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -3897,11 +3870,11 @@ act200:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act201:
+act205:
 	CMPB         198(AX), $0x02
-	JNE          act202
+	JNE          act206
 	CMPB         16(AX), $0x00
-	JNE          half203
+	JNE          half207
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -3982,9 +3955,9 @@ act201:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both204
+	JMP          both208
 
-half203:
+half207:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4039,13 +4012,13 @@ half203:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both204:
-act202:
-none199:
+both208:
+act206:
+none203:
 	CMPB         160(AX), $0x00
-	JEQ          skip205
+	JEQ          skip209
 	CMPQ         168(AX), $0x00
-	JNE          given206
+	JNE          given210
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4073,47 +4046,47 @@ none199:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
-	JMP          decided207
+	JMP          decided211
 
-given206:
+given210:
 	VBROADCASTSS 152(AX), Z9
-	MOVQ         CX, R12
-	SHRQ         $0x03, R12
-	ADDQ         R9, R12
-	SUBQ         176(AX), R12
-	KMOVW        (R12), K3
+	MOVQ         CX, R13
+	SHRQ         $0x03, R13
+	ADDQ         R9, R13
+	SUBQ         176(AX), R13
+	KMOVW        (R13), K3
 	VMULPS.Z     Z9, Z5, K3, Z5
-	KMOVW        2(R12), K3
+	KMOVW        2(R13), K3
 	VMULPS.Z     Z9, Z6, K3, Z6
-	KMOVW        4(R12), K3
+	KMOVW        4(R13), K3
 	VMULPS.Z     Z9, Z7, K3, Z7
-	KMOVW        6(R12), K3
+	KMOVW        6(R13), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided207:
-skip205:
+decided211:
+skip209:
 	CMPB     16(AX), $0x00
-	JNE      half208
+	JNE      half212
 	CMPB     17(AX), $0x00
-	JEQ      near210
+	JEQ      near214
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed211
+	JMP      placed215
 
-near210:
+near214:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed211:
-	JMP both209
+placed215:
+	JMP both213
 
-half208:
+half212:
 	CMPB native+8(FP), $0x00
-	JEQ  ours212
+	JEQ  ours216
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4122,9 +4095,9 @@ half208:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both213
+	JMP  both217
 
-ours212:
+ours216:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4153,75 +4126,96 @@ ours212:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both213:
+both217:
 	CMPB     17(AX), $0x00
-	JEQ      near214
+	JEQ      near218
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed215
+	JMP      placed219
 
-near214:
+near218:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed215:
-both209:
+placed219:
+both213:
 	ADDQ $0x40, CX
-	LEAQ 64(CX), R12
-	CMPQ R12, DX
-	JLE  cols185
+	LEAQ 64(CX), R13
+	CMPQ R13, DX
+	JLE  cols187
 
-cols186:
-	LEAQ 32(CX), R12
-	CMPQ R12, DX
-	JGT  cols217
+cols188:
+	LEAQ 32(CX), R13
+	CMPQ R13, DX
+	JGT  cols221
 
-cols216:
+cols220:
 	CMPB       40(AX), $0x00
-	JNE        half218
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both219
+	JNE        half222
+	TESTQ      $0x0000003f, CX
+	JNZ        same224
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same224
+	ADDQ       $0x00003000, R11
 
-half218:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
+same224:
+	VMOVUPS (SI)(CX*4), Z5
+	VMOVUPS 64(SI)(CX*4), Z6
+	JMP     both223
 
-both219:
+half222:
+	TESTQ      $0x0000007f, CX
+	JNZ        same225
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same225
+	ADDQ       $0x00003000, R11
+
+same225:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
+
+both223:
 	CMPB         196(AX), $0x00
-	JEQ          skip220
+	JEQ          skip226
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip221
+	MOVQ         48(AX), R13
+	TESTQ        R13, R13
+	JZ           skip227
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half222
+	JNE          half228
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both223
+	JMP          both229
 
-half222:
+half228:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both223:
+both229:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip221:
-skip220:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip224
+skip227:
+skip226:
+	MOVQ         88(AX), R13
+	TESTQ        R13, R13
+	JZ           skip230
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4229,58 +4223,58 @@ skip220:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip224:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip225
-	VMOVUPS (R12)(CX*4), Z7
+skip230:
+	MOVQ    104(AX), R13
+	TESTQ   R13, R13
+	JZ      skip231
+	VMOVUPS (R13)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z7
+	VMOVUPS 64(R13)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip225:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip227
-	MOVQ        120(AX), R13
+skip231:
+	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip228
-	VMOVUPS     (R13)(CX*4), Z7
-	VMOVUPS     (R12)(CX*4), Z8
+	JZ          skip233
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip234
+	VMOVUPS     (R14)(CX*4), Z7
+	VMOVUPS     (R13)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
-	VMOVUPS     64(R13)(CX*4), Z7
-	VMOVUPS     64(R12)(CX*4), Z8
+	VMOVUPS     64(R14)(CX*4), Z7
+	VMOVUPS     64(R13)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal226
+	JMP         normal232
 
-skip228:
-	VMOVUPS (R12)(CX*4), Z7
+skip234:
+	VMOVUPS (R13)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z7
+	VMOVUPS 64(R13)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip227:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip229
-	VMOVUPS (R12)(CX*4), Z7
+skip233:
+	MOVQ    120(AX), R13
+	TESTQ   R13, R13
+	JZ      skip235
+	VMOVUPS (R13)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z7
+	VMOVUPS 64(R13)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip229:
-normal226:
+skip235:
+normal232:
 	CMPB         198(AX), $0x00
-	JEQ          none230
+	JEQ          none236
 	CMPB         198(AX), $0x01
-	JNE          act231
+	JNE          act237
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act231:
+act237:
 	CMPB         198(AX), $0x03
-	JNE          act232
+	JNE          act238
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4290,11 +4284,11 @@ act231:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act232:
+act238:
 	CMPB         198(AX), $0x02
-	JNE          act233
+	JNE          act239
 	CMPB         16(AX), $0x00
-	JNE          half234
+	JNE          half240
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4341,9 +4335,9 @@ act232:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both235
+	JMP          both241
 
-half234:
+half240:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4376,13 +4370,13 @@ half234:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both235:
-act233:
-none230:
+both241:
+act239:
+none236:
 	CMPB         160(AX), $0x00
-	JEQ          skip236
+	JEQ          skip242
 	CMPQ         168(AX), $0x00
-	JNE          given237
+	JNE          given243
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4399,46 +4393,46 @@ none230:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
-	JMP          decided238
+	JMP          decided244
 
-given237:
+given243:
 	VBROADCASTSS 152(AX), Z7
-	MOVQ         CX, R12
-	SHRQ         $0x03, R12
-	ADDQ         R9, R12
-	SUBQ         176(AX), R12
-	KMOVW        (R12), K3
+	MOVQ         CX, R13
+	SHRQ         $0x03, R13
+	ADDQ         R9, R13
+	SUBQ         176(AX), R13
+	KMOVW        (R13), K3
 	VMULPS.Z     Z7, Z5, K3, Z5
-	KMOVW        2(R12), K3
+	KMOVW        2(R13), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided238:
-skip236:
+decided244:
+skip242:
 	CMPB     16(AX), $0x00
-	JNE      half239
+	JNE      half245
 	CMPB     17(AX), $0x00
-	JEQ      near241
+	JEQ      near247
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed242
+	JMP      placed248
 
-near241:
+near247:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed242:
-	JMP both240
+placed248:
+	JMP both246
 
-half239:
+half245:
 	CMPB native+8(FP), $0x00
-	JEQ  ours243
+	JEQ  ours249
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both244
+	JMP  both250
 
-ours243:
+ours249:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4456,125 +4450,147 @@ ours243:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both244:
+both250:
 	CMPB     17(AX), $0x00
-	JEQ      near245
+	JEQ      near251
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed246
+	JMP      placed252
 
-near245:
+near251:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed246:
-both240:
+placed252:
+both246:
 	ADDQ $0x20, CX
-	LEAQ 32(CX), R12
-	CMPQ R12, DX
-	JLE  cols216
+	LEAQ 32(CX), R13
+	CMPQ R13, DX
+	JLE  cols220
 
-cols217:
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JGT  cols248
+cols221:
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JGT  cols254
 
-cols247:
+cols253:
 	CMPB       40(AX), $0x00
-	JNE        half249
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both250
+	JNE        half255
+	TESTQ      $0x0000003f, CX
+	JNZ        same257
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same257
+	ADDQ       $0x00003000, R11
 
-half249:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
+same257:
+	VMOVUPS (SI)(CX*4), Z5
+	JMP     both256
 
-both250:
+half255:
+	TESTQ      $0x0000007f, CX
+	JNZ        same258
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same258
+	ADDQ       $0x00003000, R11
+
+same258:
+	VPMOVZXWD (SI)(CX*2), Z5
+	VPSLLD    $0x10, Z5, Z5
+
+both256:
 	CMPB         196(AX), $0x00
-	JEQ          skip251
+	JEQ          skip259
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip252
+	MOVQ         48(AX), R13
+	TESTQ        R13, R13
+	JZ           skip260
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half253
+	JNE          half261
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both254
+	JMP          both262
 
-half253:
+half261:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both254:
+both262:
 	VFMADD231PS Z6, Z7, Z5
 
-skip252:
-skip251:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip255
+skip260:
+skip259:
+	MOVQ         88(AX), R13
+	TESTQ        R13, R13
+	JZ           skip263
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip255:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip256
-	VMOVUPS (R12)(CX*4), Z6
+skip263:
+	MOVQ    104(AX), R13
+	TESTQ   R13, R13
+	JZ      skip264
+	VMOVUPS (R13)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip256:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip258
-	MOVQ        120(AX), R13
+skip264:
+	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip259
-	VMOVUPS     (R13)(CX*4), Z6
-	VMOVUPS     (R12)(CX*4), Z7
+	JZ          skip266
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip267
+	VMOVUPS     (R14)(CX*4), Z6
+	VMOVUPS     (R13)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal257
+	JMP         normal265
 
-skip259:
-	VMOVUPS (R12)(CX*4), Z6
+skip267:
+	VMOVUPS (R13)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip258:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip260
-	VMOVUPS (R12)(CX*4), Z6
+skip266:
+	MOVQ    120(AX), R13
+	TESTQ   R13, R13
+	JZ      skip268
+	VMOVUPS (R13)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip260:
-normal257:
+skip268:
+normal265:
 	CMPB         198(AX), $0x00
-	JEQ          none261
+	JEQ          none269
 	CMPB         198(AX), $0x01
-	JNE          act262
+	JNE          act270
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act262:
+act270:
 	CMPB         198(AX), $0x03
-	JNE          act263
+	JNE          act271
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act263:
+act271:
 	CMPB         198(AX), $0x02
-	JNE          act264
+	JNE          act272
 	CMPB         16(AX), $0x00
-	JNE          half265
+	JNE          half273
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4604,9 +4620,9 @@ act263:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both266
+	JMP          both274
 
-half265:
+half273:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4628,13 +4644,13 @@ half265:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both266:
-act264:
-none261:
+both274:
+act272:
+none269:
 	CMPB         160(AX), $0x00
-	JEQ          skip267
+	JEQ          skip275
 	CMPQ         168(AX), $0x00
-	JNE          given268
+	JNE          given276
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4649,42 +4665,42 @@ none261:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided269
+	JMP          decided277
 
-given268:
+given276:
 	VBROADCASTSS 152(AX), Z6
-	MOVQ         CX, R12
-	SHRQ         $0x03, R12
-	ADDQ         R9, R12
-	SUBQ         176(AX), R12
-	KMOVW        (R12), K3
+	MOVQ         CX, R13
+	SHRQ         $0x03, R13
+	ADDQ         R9, R13
+	SUBQ         176(AX), R13
+	KMOVW        (R13), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided269:
-skip267:
+decided277:
+skip275:
 	CMPB     16(AX), $0x00
-	JNE      half270
+	JNE      half278
 	CMPB     17(AX), $0x00
-	JEQ      near272
+	JEQ      near280
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed273
+	JMP      placed281
 
-near272:
+near280:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed273:
-	JMP both271
+placed281:
+	JMP both279
 
-half270:
+half278:
 	CMPB native+8(FP), $0x00
-	JEQ  ours274
+	JEQ  ours282
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both275
+	JMP  both283
 
-ours274:
+ours282:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4697,115 +4713,137 @@ ours274:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both275:
+both283:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both271:
+both279:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JLE  cols247
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JLE  cols253
 
-cols248:
+cols254:
 	CMPQ       CX, DX
-	JGE        row276
+	JGE        row284
 	CMPB       40(AX), $0x00
-	JNE        half277
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both278
+	JNE        half285
+	TESTQ      $0x0000003f, CX
+	JNZ        same287
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same287
+	ADDQ       $0x00003000, R11
 
-half277:
-	PREFETCHT0  3072(SI)(CX*2)
+same287:
+	VMOVUPS.Z (SI)(CX*4), K2, Z5
+	JMP       both286
+
+half285:
+	TESTQ      $0x0000007f, CX
+	JNZ        same288
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same288
+	ADDQ       $0x00003000, R11
+
+same288:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both278:
+both286:
 	CMPB         196(AX), $0x00
-	JEQ          skip279
+	JEQ          skip289
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip280
+	MOVQ         48(AX), R11
+	TESTQ        R11, R11
+	JZ           skip290
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half281
+	JNE          half291
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both282
+	JMP          both292
 
-half281:
+half291:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both282:
+both292:
 	VFMADD231PS Z6, Z7, Z5
 
-skip280:
-skip279:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip283
+skip290:
+skip289:
+	MOVQ         88(AX), R11
+	TESTQ        R11, R11
+	JZ           skip293
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip283:
-	MOVQ      104(AX), R12
-	TESTQ     R12, R12
-	JZ        skip284
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
+skip293:
+	MOVQ      104(AX), R11
+	TESTQ     R11, R11
+	JZ        skip294
+	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip284:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip286
+skip294:
+	MOVQ        112(AX), R11
+	TESTQ       R11, R11
+	JZ          skip296
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip287
+	JZ          skip297
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
-	VMOVUPS.Z   (R12)(CX*4), K2, Z7
+	VMOVUPS.Z   (R11)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal285
+	JMP         normal295
 
-skip287:
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
+skip297:
+	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip286:
-	MOVQ      120(AX), R12
-	TESTQ     R12, R12
-	JZ        skip288
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
+skip296:
+	MOVQ      120(AX), R11
+	TESTQ     R11, R11
+	JZ        skip298
+	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip288:
-normal285:
+skip298:
+normal295:
 	CMPB         198(AX), $0x00
-	JEQ          none289
+	JEQ          none299
 	CMPB         198(AX), $0x01
-	JNE          act290
+	JNE          act300
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act290:
+act300:
 	CMPB         198(AX), $0x03
-	JNE          act291
+	JNE          act301
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act291:
+act301:
 	CMPB         198(AX), $0x02
-	JNE          act292
+	JNE          act302
 	CMPB         16(AX), $0x00
-	JNE          half293
+	JNE          half303
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4835,9 +4873,9 @@ act291:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both294
+	JMP          both304
 
-half293:
+half303:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4859,13 +4897,13 @@ half293:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both294:
-act292:
-none289:
+both304:
+act302:
+none299:
 	CMPB         160(AX), $0x00
-	JEQ          skip295
+	JEQ          skip305
 	CMPQ         168(AX), $0x00
-	JNE          given296
+	JNE          given306
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4880,34 +4918,34 @@ none289:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided297
+	JMP          decided307
 
-given296:
+given306:
 	VBROADCASTSS 152(AX), Z6
-	MOVQ         CX, R12
-	SHRQ         $0x03, R12
-	ADDQ         R9, R12
-	SUBQ         176(AX), R12
-	KMOVW        (R12), K3
+	MOVQ         CX, R11
+	SHRQ         $0x03, R11
+	ADDQ         R9, R11
+	SUBQ         176(AX), R11
+	KMOVW        (R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided297:
-skip295:
+decided307:
+skip305:
 	CMPB    16(AX), $0x00
-	JNE     half298
+	JNE     half308
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both299
+	JMP     both309
 
-half298:
+half308:
 	CMPB native+8(FP), $0x00
-	JEQ  ours300
+	JEQ  ours310
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both301
+	JMP  both311
 
-ours300:
+ours310:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4920,16 +4958,16 @@ ours300:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both301:
+both311:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both299:
-row276:
+both309:
+row284:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
-	DECQ R11
+	DECQ R12
 	JNZ  rows147
 
 done1:
@@ -5039,24 +5077,24 @@ TEXT ·actGradAVX512(SB), $16-9
 	MOVL      112(AX), R9
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip302
+	JZ        skip312
 	MOVQ      CX, R8
 
-skip302:
+skip312:
 	MOVQ 72(AX), R10
 
-rows303:
+rows313:
 	CMPB  128(AX), $0x00
-	JEQ   skip304
+	JEQ   skip314
 	CMPQ  136(AX), $0x00
-	JNE   given305
+	JNE   given315
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id307
+	JZ    id317
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id307:
+id317:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -5080,21 +5118,21 @@ id307:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided306
+	JMP          decided316
 
-given305:
+given315:
 	ADDQ 144(AX), R8
 
-decided306:
-skip304:
+decided316:
+skip314:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols309
+	JGT  cols319
 
-cols308:
+cols318:
 	CMPB       40(AX), $0x00
-	JNE        half310
+	JNE        half320
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5103,9 +5141,9 @@ cols308:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both311
+	JMP        both321
 
-half310:
+half320:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5113,11 +5151,11 @@ half310:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both311:
+both321:
 	CMPB       152(AX), $0x00
-	JEQ        skip312
+	JEQ        skip322
 	CMPB       64(AX), $0x00
-	JNE        half313
+	JNE        half323
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5126,9 +5164,9 @@ both311:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both314
+	JMP        both324
 
-half313:
+half323:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5136,10 +5174,10 @@ half313:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both314:
+both324:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act315
+	JNE          act325
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5149,9 +5187,9 @@ both314:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act315:
+act325:
 	CMPB         152(AX), $0x03
-	JNE          act316
+	JNE          act326
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5166,16 +5204,16 @@ act315:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act316:
+act326:
 	CMPB         152(AX), $0x02
-	JNE          act317
+	JNE          act327
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip318
+	JEQ          skip328
 	VBROADCASTSS 124(AX), Z13
 
-skip318:
+skip328:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5189,22 +5227,22 @@ skip318:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act317:
-skip312:
+act327:
+skip322:
 	CMPB         128(AX), $0x00
-	JEQ          skip319
+	JEQ          skip329
 	CMPB         152(AX), $0x01
-	JNE          draws320
+	JNE          draws330
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn321
+	JMP          drawn331
 
-draws320:
+draws330:
 	CMPQ         136(AX), $0x00
-	JNE          given322
+	JNE          given332
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5232,9 +5270,9 @@ draws320:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
-	JMP          decided323
+	JMP          decided333
 
-given322:
+given332:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5249,31 +5287,31 @@ given322:
 	KMOVW        6(R11), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided323:
-drawn321:
-skip319:
+decided333:
+drawn331:
+skip329:
 	CMPB     16(AX), $0x00
-	JNE      half324
+	JNE      half334
 	CMPB     17(AX), $0x00
-	JEQ      near326
+	JEQ      near336
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed327
+	JMP      placed337
 
-near326:
+near336:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed327:
-	JMP both325
+placed337:
+	JMP both335
 
-half324:
+half334:
 	CMPB native+8(FP), $0x00
-	JEQ  ours328
+	JEQ  ours338
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5282,9 +5320,9 @@ half324:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both329
+	JMP  both339
 
-ours328:
+ours338:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5313,22 +5351,22 @@ ours328:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both329:
+both339:
 	CMPB     17(AX), $0x00
-	JEQ      near330
+	JEQ      near340
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed331
+	JMP      placed341
 
-near330:
+near340:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed331:
-both325:
+placed341:
+both335:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip332
+	JZ      skip342
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -5338,59 +5376,59 @@ both325:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip332:
+skip342:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols308
+	JLE  cols318
 
-cols309:
+cols319:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols334
+	JGT  cols344
 
-cols333:
+cols343:
 	CMPB       40(AX), $0x00
-	JNE        half335
+	JNE        half345
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both336
+	JMP        both346
 
-half335:
+half345:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both336:
+both346:
 	CMPB       152(AX), $0x00
-	JEQ        skip337
+	JEQ        skip347
 	CMPB       64(AX), $0x00
-	JNE        half338
+	JNE        half348
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both339
+	JMP        both349
 
-half338:
+half348:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both339:
+both349:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act340
+	JNE          act350
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act340:
+act350:
 	CMPB         152(AX), $0x03
-	JNE          act341
+	JNE          act351
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5399,16 +5437,16 @@ act340:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act341:
+act351:
 	CMPB         152(AX), $0x02
-	JNE          act342
+	JNE          act352
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip343
+	JEQ          skip353
 	VBROADCASTSS 124(AX), Z9
 
-skip343:
+skip353:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5416,20 +5454,20 @@ skip343:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act342:
-skip337:
+act352:
+skip347:
 	CMPB         128(AX), $0x00
-	JEQ          skip344
+	JEQ          skip354
 	CMPB         152(AX), $0x01
-	JNE          draws345
+	JNE          draws355
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn346
+	JMP          drawn356
 
-draws345:
+draws355:
 	CMPQ         136(AX), $0x00
-	JNE          given347
+	JNE          given357
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5446,9 +5484,9 @@ draws345:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided348
+	JMP          decided358
 
-given347:
+given357:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5459,34 +5497,34 @@ given347:
 	KMOVW        2(R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided348:
-drawn346:
-skip344:
+decided358:
+drawn356:
+skip354:
 	CMPB     16(AX), $0x00
-	JNE      half349
+	JNE      half359
 	CMPB     17(AX), $0x00
-	JEQ      near351
+	JEQ      near361
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed352
+	JMP      placed362
 
-near351:
+near361:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed352:
-	JMP both350
+placed362:
+	JMP both360
 
-half349:
+half359:
 	CMPB native+8(FP), $0x00
-	JEQ  ours353
+	JEQ  ours363
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both354
+	JMP  both364
 
-ours353:
+ours363:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5504,104 +5542,104 @@ ours353:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both354:
+both364:
 	CMPB     17(AX), $0x00
-	JEQ      near355
+	JEQ      near365
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed356
+	JMP      placed366
 
-near355:
+near365:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed356:
-both350:
+placed366:
+both360:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip357
+	JZ      skip367
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip357:
+skip367:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols333
+	JLE  cols343
 
-cols334:
+cols344:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols359
+	JGT  cols369
 
-cols358:
+cols368:
 	CMPB       40(AX), $0x00
-	JNE        half360
+	JNE        half370
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both361
+	JMP        both371
 
-half360:
+half370:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both361:
+both371:
 	CMPB       152(AX), $0x00
-	JEQ        skip362
+	JEQ        skip372
 	CMPB       64(AX), $0x00
-	JNE        half363
+	JNE        half373
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both364
+	JMP        both374
 
-half363:
+half373:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both364:
+both374:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act365
+	JNE          act375
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act365:
+act375:
 	CMPB         152(AX), $0x03
-	JNE          act366
+	JNE          act376
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act366:
+act376:
 	CMPB         152(AX), $0x02
-	JNE          act367
+	JNE          act377
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip368
+	JEQ          skip378
 	VBROADCASTSS 124(AX), Z7
 
-skip368:
+skip378:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act367:
-skip362:
+act377:
+skip372:
 	CMPB         128(AX), $0x00
-	JEQ          skip369
+	JEQ          skip379
 	CMPB         152(AX), $0x01
-	JNE          draws370
+	JNE          draws380
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn371
+	JMP          drawn381
 
-draws370:
+draws380:
 	CMPQ         136(AX), $0x00
-	JNE          given372
+	JNE          given382
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5616,9 +5654,9 @@ draws370:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided373
+	JMP          decided383
 
-given372:
+given382:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5627,32 +5665,32 @@ given372:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided373:
-drawn371:
-skip369:
+decided383:
+drawn381:
+skip379:
 	CMPB     16(AX), $0x00
-	JNE      half374
+	JNE      half384
 	CMPB     17(AX), $0x00
-	JEQ      near376
+	JEQ      near386
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed377
+	JMP      placed387
 
-near376:
+near386:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed377:
-	JMP both375
+placed387:
+	JMP both385
 
-half374:
+half384:
 	CMPB native+8(FP), $0x00
-	JEQ  ours378
+	JEQ  ours388
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both379
+	JMP  both389
 
-ours378:
+ours388:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5665,92 +5703,92 @@ ours378:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both379:
+both389:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both375:
+both385:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip380
+	JZ      skip390
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip380:
+skip390:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols358
+	JLE  cols368
 
-cols359:
+cols369:
 	CMPQ       CX, DX
-	JGE        row381
+	JGE        row391
 	CMPB       40(AX), $0x00
-	JNE        half382
+	JNE        half392
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both383
+	JMP        both393
 
-half382:
+half392:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both383:
+both393:
 	CMPB       152(AX), $0x00
-	JEQ        skip384
+	JEQ        skip394
 	CMPB       64(AX), $0x00
-	JNE        half385
+	JNE        half395
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both386
+	JMP        both396
 
-half385:
+half395:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both386:
+both396:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act387
+	JNE          act397
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act387:
+act397:
 	CMPB         152(AX), $0x03
-	JNE          act388
+	JNE          act398
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act388:
+act398:
 	CMPB         152(AX), $0x02
-	JNE          act389
+	JNE          act399
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip390
+	JEQ          skip400
 	VBROADCASTSS 124(AX), Z7
 
-skip390:
+skip400:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act389:
-skip384:
+act399:
+skip394:
 	CMPB         128(AX), $0x00
-	JEQ          skip391
+	JEQ          skip401
 	CMPB         152(AX), $0x01
-	JNE          draws392
+	JNE          draws402
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn393
+	JMP          drawn403
 
-draws392:
+draws402:
 	CMPQ         136(AX), $0x00
-	JNE          given394
+	JNE          given404
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5765,9 +5803,9 @@ draws392:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided395
+	JMP          decided405
 
-given394:
+given404:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5776,24 +5814,24 @@ given394:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided395:
-drawn393:
-skip391:
+decided405:
+drawn403:
+skip401:
 	CMPB    16(AX), $0x00
-	JNE     half396
+	JNE     half406
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both397
+	JMP     both407
 
-half396:
+half406:
 	CMPB native+8(FP), $0x00
-	JEQ  ours398
+	JEQ  ours408
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both399
+	JMP  both409
 
-ours398:
+ours408:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5806,23 +5844,23 @@ ours398:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both399:
+both409:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both397:
+both407:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip400
+	JZ      skip410
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip400:
-row381:
+skip410:
+row391:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows303
+	JNZ  rows313
 	SFENCE
 	VZEROUPPER
 	RET
@@ -5850,41 +5888,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows401:
+rows411:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols403
+	JGT  cols413
 
-cols402:
+cols412:
 	CMPB       40(AX), $0x00
-	JNE        half404
+	JNE        half414
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both405
+	JMP        both415
 
-half404:
+half414:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both405:
+both415:
 	CMPB       64(AX), $0x00
-	JNE        half406
+	JNE        half416
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both407
+	JMP        both417
 
-half406:
+half416:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both407:
+both417:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -5900,30 +5938,30 @@ both407:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half408
+	JNE          half418
 	CMPB         17(AX), $0x00
-	JEQ          near410
+	JEQ          near420
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed411
+	JMP          placed421
 
-near410:
+near420:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed411:
-	JMP both409
+placed421:
+	JMP both419
 
-half408:
+half418:
 	CMPB native+8(FP), $0x00
-	JEQ  ours412
+	JEQ  ours422
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both413
+	JMP  both423
 
-ours412:
+ours422:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -5941,52 +5979,52 @@ ours412:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both413:
+both423:
 	CMPB     17(AX), $0x00
-	JEQ      near414
+	JEQ      near424
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed415
+	JMP      placed425
 
-near414:
+near424:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed415:
-both409:
+placed425:
+both419:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols402
+	JLE  cols412
 
-cols403:
+cols413:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols417
+	JGT  cols427
 
-cols416:
+cols426:
 	CMPB       40(AX), $0x00
-	JNE        half418
+	JNE        half428
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both419
+	JMP        both429
 
-half418:
+half428:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both419:
+both429:
 	CMPB       64(AX), $0x00
-	JNE        half420
+	JNE        half430
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both421
+	JMP        both431
 
-half420:
+half430:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both421:
+both431:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -5995,28 +6033,28 @@ both421:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half422
+	JNE          half432
 	CMPB         17(AX), $0x00
-	JEQ          near424
+	JEQ          near434
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed425
+	JMP          placed435
 
-near424:
+near434:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed425:
-	JMP both423
+placed435:
+	JMP both433
 
-half422:
+half432:
 	CMPB native+8(FP), $0x00
-	JEQ  ours426
+	JEQ  ours436
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both427
+	JMP  both437
 
-ours426:
+ours436:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6029,42 +6067,42 @@ ours426:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both427:
+both437:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both423:
+both433:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols416
+	JLE  cols426
 
-cols417:
+cols427:
 	CMPQ       CX, DX
-	JGE        row428
+	JGE        row438
 	CMPB       40(AX), $0x00
-	JNE        half429
+	JNE        half439
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both430
+	JMP        both440
 
-half429:
+half439:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both430:
+both440:
 	CMPB       64(AX), $0x00
-	JNE        half431
+	JNE        half441
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both432
+	JMP        both442
 
-half431:
+half441:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both432:
+both442:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6073,20 +6111,20 @@ both432:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half433
+	JNE          half443
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both434
+	JMP          both444
 
-half433:
+half443:
 	CMPB native+8(FP), $0x00
-	JEQ  ours435
+	JEQ  ours445
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both436
+	JMP  both446
 
-ours435:
+ours445:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6099,16 +6137,16 @@ ours435:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both436:
+both446:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both434:
-row428:
+both444:
+row438:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows401
+	JNZ  rows411
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6128,7 +6166,7 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x10
-	JGT          longer438
+	JGT          longer448
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6142,12 +6180,12 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far439:
+far449:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far439
+	JLT   far449
 	MOVQ  DI, 24(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 26976(SP)
@@ -6156,30 +6194,30 @@ far439:
 	MOVQ  BX, 26984(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off440
+	JZ    off450
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half442
+	JNE   half452
 	ADDQ  DI, DI
-	JMP   both443
+	JMP   both453
 
-half442:
-both443:
+half452:
+both453:
 	CMPQ DI, 8(AX)
-	JNE  off440
+	JNE  off450
 	MOVQ SI, 26984(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 26976(SP)
 
-off440:
+off450:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip444
+	JZ           skip454
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6195,7 +6233,7 @@ off440:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip444:
+skip454:
 	VMOVUPS      Z2, 27016(SP)
 	VMOVUPS      Z3, 27080(SP)
 	VMOVUPS      Z4, 27144(SP)
@@ -6314,7 +6352,7 @@ skip444:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-sixteen445:
+sixteen455:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -6332,12 +6370,12 @@ sixteen445:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half451
+	JNE          half461
 	ADDQ         R9, R9
-	JMP          both452
+	JMP          both462
 
-half451:
-both452:
+half461:
+both462:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6350,7 +6388,7 @@ both452:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have448
+	JLE           have458
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
@@ -6375,12 +6413,12 @@ both452:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half453
+	JNE           half463
 	ADDQ          R9, R9
-	JMP           both454
+	JMP           both464
 
-half453:
-both454:
+half463:
+both464:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -6391,16 +6429,16 @@ both454:
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact455
+	JGT   exact465
 	MOVQ  R10, R9
 
-exact455:
+exact465:
 	CMPB 40(AX), $0x00
-	JNE  half456
+	JNE  half466
 
-piece458:
+piece468:
 	CMPQ            R9, $0x10
-	JLT             short459
+	JLT             short469
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6448,11 +6486,11 @@ piece458:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece458
+	JMP             piece468
 
-short459:
+short469:
 	TESTQ        R9, R9
-	JZ           pieces460
+	JZ           pieces470
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6523,13 +6561,13 @@ short459:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces460:
-	JMP both457
+pieces470:
+	JMP both467
 
-half456:
-piece461:
+half466:
+piece471:
 	CMPQ            R9, $0x10
-	JLT             short462
+	JLT             short472
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6589,11 +6627,11 @@ piece461:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece461
+	JMP             piece471
 
-short462:
+short472:
 	TESTQ        R9, R9
-	JZ           pieces463
+	JZ           pieces473
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6676,11 +6714,11 @@ short462:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces463:
-both457:
-	JMP read450
+pieces473:
+both467:
+	JMP read460
 
-have448:
+have458:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6689,16 +6727,16 @@ have448:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half464
+	JNE  half474
 	ADDQ R13, R13
-	JMP  both465
+	JMP  both475
 
-half464:
-both465:
+half474:
+both475:
 	CMPB 40(AX), $0x00
-	JNE  half466
+	JNE  half476
 
-piece468:
+piece478:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6733,11 +6771,11 @@ piece468:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece468
-	JMP             both467
+	JG              piece478
+	JMP             both477
 
-half466:
-piece469:
+half476:
+piece479:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6784,10 +6822,10 @@ piece469:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece469
+	JG              piece479
 
-both467:
-read450:
+both477:
+read460:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -6808,12 +6846,12 @@ read450:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half473
+	JNE          half483
 	ADDQ         R10, R10
-	JMP          both474
+	JMP          both484
 
-half473:
-both474:
+half483:
+both484:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -6826,7 +6864,7 @@ both474:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have470
+	JLE           have480
 	MOVQ          48(AX), DI
 	MOVQ          56(AX), R8
 	LEAQ          (CX), R10
@@ -6851,12 +6889,12 @@ both474:
 	MOVQ          DX, R10
 	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half475
+	JNE           half485
 	ADDQ          R10, R10
-	JMP           both476
+	JMP           both486
 
-half475:
-both476:
+half485:
+both486:
 	XORQ  DI, DI
 	MOVQ  R10, R11
 	MOVQ  16(SP), R12
@@ -6867,16 +6905,16 @@ both476:
 	ADDQ  48(AX), R12
 	ADDQ  R11, R12
 	CMPQ  R12, R9
-	JGT   exact477
+	JGT   exact487
 	MOVQ  R11, R10
 
-exact477:
+exact487:
 	CMPB 64(AX), $0x00
-	JNE  half478
+	JNE  half488
 
-piece480:
+piece490:
 	CMPQ            R10, $0x10
-	JLT             short481
+	JLT             short491
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -6924,11 +6962,11 @@ piece480:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
 	SUBQ            $0x10, R10
-	JMP             piece480
+	JMP             piece490
 
-short481:
+short491:
 	TESTQ        R10, R10
-	JZ           pieces482
+	JZ           pieces492
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -6999,13 +7037,13 @@ short481:
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
 
-pieces482:
-	JMP both479
+pieces492:
+	JMP both489
 
-half478:
-piece483:
+half488:
+piece493:
 	CMPQ            R10, $0x10
-	JLT             short484
+	JLT             short494
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7065,11 +7103,11 @@ piece483:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
 	SUBQ            $0x10, R10
-	JMP             piece483
+	JMP             piece493
 
-short484:
+short494:
 	TESTQ        R10, R10
-	JZ           pieces485
+	JZ           pieces495
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7152,11 +7190,11 @@ short484:
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
 
-pieces485:
-both479:
-	JMP read472
+pieces495:
+both489:
+	JMP read482
 
-have470:
+have480:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7165,16 +7203,16 @@ have470:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half486
+	JNE  half496
 	ADDQ R14, R14
-	JMP  both487
+	JMP  both497
 
-half486:
-both487:
+half496:
+both497:
 	CMPB 64(AX), $0x00
-	JNE  half488
+	JNE  half498
 
-piece490:
+piece500:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7209,11 +7247,11 @@ piece490:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece490
-	JMP             both489
+	JG              piece500
+	JMP             both499
 
-half488:
-piece491:
+half498:
+piece501:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7260,10 +7298,10 @@ piece491:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece491
+	JG              piece501
 
-both489:
-read472:
+both499:
+read482:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7324,21 +7362,21 @@ read472:
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near492
+	JEQ          near502
 	MOVQ         BX, R11
 
-near492:
+near502:
 	MOVQ  16(SP), R12
 	MOVQ  $0x0000ffff, R13
 	BZHIQ R12, R13, R13
 	KMOVW R13, K1
 	CMPB  40(AX), $0x00
-	JNE   half493
+	JNE   half503
 	MOVQ  DX, R13
 	XORQ  R12, R12
 	SHLQ  $0x06, R13
 
-four495:
+four505:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7355,7 +7393,7 @@ four495:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none496
+	JLT        none506
 	SUBQ       $0x00000100, R10
 	VMOVDQU64  (R8), Z8
 	VMOVDQU64  64(R8), Z9
@@ -7364,23 +7402,23 @@ four495:
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near497
+	JNZ        near507
 	CMPB       17(AX), $0x00
-	JEQ        near497
+	JEQ        near507
 	VMOVNTDQ   Z8, -256(R9)
 	VMOVNTDQ   Z9, -192(R9)
 	VMOVNTDQ   Z10, -128(R9)
 	VMOVNTDQ   Z11, -64(R9)
-	JMP        moved498
+	JMP        moved508
 
-near497:
+near507:
 	VMOVDQU64 Z8, -256(R9)
 	VMOVDQU64 Z9, -192(R9)
 	VMOVDQU64 Z10, -128(R9)
 	VMOVDQU64 Z11, -64(R9)
 
-moved498:
-none496:
+moved508:
+none506:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7437,15 +7475,15 @@ none496:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four495
-	JMP         both494
+	JLT         four505
+	JMP         both504
 
-half493:
+half503:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four499:
+four509:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -7456,26 +7494,26 @@ four499:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none500
+	JLT        none510
 	SUBQ       $0x00000080, R10
 	VMOVDQU64  (R8), Z8
 	VMOVDQU64  64(R8), Z9
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near501
+	JNZ        near511
 	CMPB       17(AX), $0x00
-	JEQ        near501
+	JEQ        near511
 	VMOVNTDQ   Z8, -128(R9)
 	VMOVNTDQ   Z9, -64(R9)
-	JMP        moved502
+	JMP        moved512
 
-near501:
+near511:
 	VMOVDQU64 Z8, -128(R9)
 	VMOVDQU64 Z9, -64(R9)
 
-moved502:
-none500:
+moved512:
+none510:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7532,30 +7570,30 @@ none500:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four499
+	JLT         four509
 
-both494:
-line503:
+both504:
+line513:
 	CMPQ      R10, $0x40
-	JLT       last504
+	JLT       last514
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near505
+	JNZ       near515
 	CMPB      17(AX), $0x00
-	JEQ       near505
+	JEQ       near515
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved506
+	JMP       moved516
 
-near505:
+near515:
 	VMOVDQU64 Z8, -64(R9)
 
-moved506:
-	JMP line503
+moved516:
+	JMP line513
 
-last504:
+last514:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -7577,14 +7615,14 @@ last504:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half507
+	JNE          half517
 	ADDQ         SI, SI
-	JMP          both508
+	JMP          both518
 
-half507:
-both508:
+half517:
+both518:
 	CMPQ      26976(SP), $0x00
-	JEQ       apart509
+	JEQ       apart519
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -7603,11 +7641,11 @@ both508:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half511
+	JNE       half521
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece513:
+piece523:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7661,14 +7699,14 @@ piece513:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece513
-	JMP           both512
+	JNE           piece523
+	JMP           both522
 
-half511:
+half521:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece514:
+piece524:
 	SUBQ        $0x00000200, DI
 	ADDQ        $-16, R8
 	ADDQ        $-16, R10
@@ -7718,7 +7756,7 @@ piece514:
 	VMULPS.BCST 27044(SP)(R13*1), Z4, Z14
 	VFMSUB132PS 448(DI), Z15, Z14
 	CMPB        native+8(FP), $0x00
-	JEQ         ours515
+	JEQ         ours525
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -7735,9 +7773,9 @@ piece514:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both516
+	JMP  both526
 
-ours515:
+ours525:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -7788,7 +7826,7 @@ ours515:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both516:
+both526:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -7818,26 +7856,26 @@ both516:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece514
+	JNE           piece524
 
-both512:
-	JMP written510
+both522:
+	JMP written520
 
-apart509:
+apart519:
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half517
+	JNE       half527
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
 	CMPQ      26976(SP), $0x00
-	JEQ       off519
+	JEQ       off529
 	LEAQ      3584(BX), SI
 	ADDQ      26992(SP), SI
 	MOVQ      27000(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off519:
+off529:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -7860,15 +7898,15 @@ off519:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half520
+	JNE           half530
 	ADDQ          R8, R8
-	JMP           both521
+	JMP           both531
 
-half520:
-both521:
+half530:
+both531:
 	XORQ SI, SI
 
-piece522:
+piece532:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
@@ -7956,21 +7994,21 @@ piece522:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece522
-	JMP           both518
+	JG            piece532
+	JMP           both528
 
-half517:
+half527:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	CMPQ  26976(SP), $0x00
-	JEQ   off523
+	JEQ   off533
 	LEAQ  3584(BX), SI
 	ADDQ  26992(SP), SI
 	MOVQ  27000(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off523:
+off533:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z7
 	VPADDD        elementNumbers<>+0(SB), Z7, Z7
@@ -7993,15 +8031,15 @@ off523:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half524
+	JNE           half534
 	ADDQ          R8, R8
-	JMP           both525
+	JMP           both535
 
-half524:
-both525:
+half534:
+both535:
 	XORQ SI, SI
 
-piece526:
+piece536:
 	MOVQ        DI, R9
 	SUBQ        BX, R9
 	SHRQ        $0x04, R9
@@ -8046,7 +8084,7 @@ piece526:
 	VMULPS.BCST 27044(SP)(R9*1), Z4, Z14
 	VFMSUB132PS 448(DI), Z15, Z14
 	CMPB        native+8(FP), $0x00
-	JEQ         ours527
+	JEQ         ours537
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8063,9 +8101,9 @@ piece526:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both528
+	JMP  both538
 
-ours527:
+ours537:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8116,7 +8154,7 @@ ours527:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both528:
+both538:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8185,46 +8223,46 @@ both528:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece526
+	JG            piece536
 
-both518:
-written510:
+both528:
+written520:
 	CMPQ  26976(SP), $0x00
-	JEQ   off529
+	JEQ   off539
 	MOVQ  27008(SP), SI
 	ADDQ  SI, 27000(SP)
 	IMULQ 8(AX), SI
 	ADDQ  SI, 26992(SP)
 
-off529:
+off539:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen445
+	JLT  sixteen455
 	LEAQ 3584(BX), CX
 	MOVQ 26984(SP), SI
 	MOVQ 26992(SP), DI
 
-line530:
+line540:
 	CMPQ      DI, $0x40
-	JLT       last531
+	JLT       last541
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near532
+	JNZ       near542
 	CMPB      17(AX), $0x00
-	JEQ       near532
+	JEQ       near542
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved533
+	JMP       moved543
 
-near532:
+near542:
 	VMOVDQU64 Z0, -64(SI)
 
-moved533:
-	JMP line530
+moved543:
+	JMP line540
 
-last531:
+last541:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8236,7 +8274,7 @@ last531:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum534:
+sum544:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8251,12 +8289,12 @@ sum534:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum534
+	JLT           sum544
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum535:
+sum545:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8271,10 +8309,10 @@ sum535:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum535
-	JMP           done437
+	JLT           sum545
+	JMP           done447
 
-longer438:
+longer448:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8285,9 +8323,9 @@ longer438:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group536:
+group546:
 	CMPQ         R9, $0x02
-	JLT          group537
+	JLT          group547
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8309,65 +8347,65 @@ group536:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols539
+	JGT          cols549
 
-cols538:
+cols548:
 	CMPB       40(AX), $0x00
-	JNE        half540
+	JNE        half550
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both541
+	JMP        both551
 
-half540:
+half550:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both541:
+both551:
 	CMPB       64(AX), $0x00
-	JNE        half542
+	JNE        half552
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both543
+	JMP        both553
 
-half542:
+half552:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both543:
+both553:
 	CMPB       40(AX), $0x00
-	JNE        half544
+	JNE        half554
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both545
+	JMP        both555
 
-half544:
+half554:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both545:
+both555:
 	CMPB       64(AX), $0x00
-	JNE        half546
+	JNE        half556
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both547
+	JMP        both557
 
-half546:
+half556:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both547:
+both557:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8412,62 +8450,62 @@ both547:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols538
+	JLE         cols548
 
-cols539:
+cols549:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols549
+	JGT  cols559
 
-cols548:
+cols558:
 	CMPB       40(AX), $0x00
-	JNE        half550
+	JNE        half560
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both551
+	JMP        both561
 
-half550:
+half560:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both551:
+both561:
 	CMPB       64(AX), $0x00
-	JNE        half552
+	JNE        half562
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both553
+	JMP        both563
 
-half552:
+half562:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both553:
+both563:
 	CMPB       40(AX), $0x00
-	JNE        half554
+	JNE        half564
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both555
+	JMP        both565
 
-half554:
+half564:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both555:
+both565:
 	CMPB       64(AX), $0x00
-	JNE        half556
+	JNE        half566
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both557
+	JMP        both567
 
-half556:
+half566:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both557:
+both567:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8493,59 +8531,59 @@ both557:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols548
+	JLE         cols558
 
-cols549:
+cols559:
 	CMPQ       CX, DX
-	JGE        row558
+	JGE        row568
 	CMPB       40(AX), $0x00
-	JNE        half559
+	JNE        half569
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both560
+	JMP        both570
 
-half559:
+half569:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both560:
+both570:
 	CMPB       64(AX), $0x00
-	JNE        half561
+	JNE        half571
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both562
+	JMP        both572
 
-half561:
+half571:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both562:
+both572:
 	CMPB       40(AX), $0x00
-	JNE        half563
+	JNE        half573
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both564
+	JMP        both574
 
-half563:
+half573:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both564:
+both574:
 	CMPB       64(AX), $0x00
-	JNE        half565
+	JNE        half575
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both566
+	JMP        both576
 
-half565:
+half575:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both566:
+both576:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8569,7 +8607,7 @@ both566:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row558:
+row568:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8625,32 +8663,32 @@ row558:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols568
+	JGT           cols578
 
-cols567:
+cols577:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half569
+	JNE     half579
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both570
+	JMP     both580
 
-half569:
+half579:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both570:
+both580:
 	CMPB    64(AX), $0x00
-	JNE     half571
+	JNE     half581
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both572
+	JMP     both582
 
-half571:
+half581:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both572:
+both582:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8662,30 +8700,30 @@ both572:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half573
+	JNE         half583
 	CMPB        17(AX), $0x00
-	JEQ         near575
+	JEQ         near585
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed576
+	JMP         placed586
 
-near575:
+near585:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed576:
-	JMP both574
+placed586:
+	JMP both584
 
-half573:
+half583:
 	CMPB native+8(FP), $0x00
-	JEQ  ours577
+	JEQ  ours587
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both578
+	JMP  both588
 
-ours577:
+ours587:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8703,39 +8741,39 @@ ours577:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both578:
+both588:
 	CMPB     17(AX), $0x00
-	JEQ      near579
+	JEQ      near589
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed580
+	JMP      placed590
 
-near579:
+near589:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed580:
-both574:
+placed590:
+both584:
 	CMPB    40(AX), $0x00
-	JNE     half581
+	JNE     half591
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both582
+	JMP     both592
 
-half581:
+half591:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both582:
+both592:
 	CMPB    64(AX), $0x00
-	JNE     half583
+	JNE     half593
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both584
+	JMP     both594
 
-half583:
+half593:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both584:
+both594:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8747,30 +8785,30 @@ both584:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half585
+	JNE         half595
 	CMPB        17(AX), $0x00
-	JEQ         near587
+	JEQ         near597
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed588
+	JMP         placed598
 
-near587:
+near597:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed588:
-	JMP both586
+placed598:
+	JMP both596
 
-half585:
+half595:
 	CMPB native+8(FP), $0x00
-	JEQ  ours589
+	JEQ  ours599
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both590
+	JMP  both600
 
-ours589:
+ours599:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8788,127 +8826,63 @@ ours589:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both590:
+both600:
 	CMPB     17(AX), $0x00
-	JEQ      near591
+	JEQ      near601
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed592
+	JMP      placed602
 
-near591:
+near601:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed592:
-both586:
+placed602:
+both596:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols567
+	JLE  cols577
 
-cols568:
+cols578:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols594
+	JGT  cols604
 
-cols593:
+cols603:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half595
+	JNE     half605
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both596
+	JMP     both606
 
-half595:
+half605:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both596:
+both606:
 	CMPB    64(AX), $0x00
-	JNE     half597
+	JNE     half607
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both598
+	JMP     both608
 
-half597:
+half607:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both598:
+both608:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half599
-	CMPB        17(AX), $0x00
-	JEQ         near601
-	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed602
-
-near601:
-	VMOVUPS Z11, (BX)(CX*4)
-
-placed602:
-	JMP both600
-
-half599:
-	CMPB native+8(FP), $0x00
-	JEQ  ours603
-
-	// VCVTNEPS2BF16 Z11, Y11
-	LONG $0x487e5262
-	WORD $0xdb72
-	JMP  both604
-
-ours603:
-	VBROADCASTSS element00000001<>+0(SB), Z12
-	VBROADCASTSS element00007fff<>+0(SB), Z13
-	VBROADCASTSS element00400000<>+0(SB), Z14
-	VPSRLD       $0x10, Z11, Z15
-	VPANDD       Z12, Z15, Z15
-	VPADDD       Z13, Z15, Z15
-	VPADDD       Z11, Z15, Z15
-	VCMPPS       $0x03, Z11, Z11, K3
-	VPORD        Z14, Z11, K3, Z15
-	VPSRLD       $0x10, Z15, Z15
-	VPMOVDW      Z15, Y11
-
-both604:
-	VMOVDQU16 Y11, (BX)(CX*2)
-
-both600:
-	CMPB    40(AX), $0x00
-	JNE     half605
-	VMOVUPS (R10)(CX*4), Z11
-	JMP     both606
-
-half605:
-	VPMOVZXWD (R10)(CX*2), Z11
-	VPSLLD    $0x10, Z11, Z11
-
-both606:
-	CMPB    64(AX), $0x00
-	JNE     half607
-	VMOVUPS (R11)(CX*4), Z12
-	JMP     both608
-
-half607:
-	VPMOVZXWD (R11)(CX*2), Z12
-	VPSLLD    $0x10, Z12, Z12
-
-both608:
-	VSUBPS      Z10, Z12, Z12
-	VFMADD213PS Z7, Z8, Z12
-	VMOVUPS     (R13)(CX*4), Z13
-	VMULPS      Z13, Z11, Z11
-	VFMSUB213PS Z12, Z9, Z11
-	CMPB        16(AX), $0x00
 	JNE         half609
 	CMPB        17(AX), $0x00
 	JEQ         near611
-	VMOVNTPS    Z11, (R12)(CX*4)
+	VMOVNTPS    Z11, (BX)(CX*4)
 	JMP         placed612
 
 near611:
-	VMOVUPS Z11, (R12)(CX*4)
+	VMOVUPS Z11, (BX)(CX*4)
 
 placed612:
 	JMP both610
@@ -8936,58 +8910,122 @@ ours613:
 	VPMOVDW      Z15, Y11
 
 both614:
-	VMOVDQU16 Y11, (R12)(CX*2)
+	VMOVDQU16 Y11, (BX)(CX*2)
 
 both610:
+	CMPB    40(AX), $0x00
+	JNE     half615
+	VMOVUPS (R10)(CX*4), Z11
+	JMP     both616
+
+half615:
+	VPMOVZXWD (R10)(CX*2), Z11
+	VPSLLD    $0x10, Z11, Z11
+
+both616:
+	CMPB    64(AX), $0x00
+	JNE     half617
+	VMOVUPS (R11)(CX*4), Z12
+	JMP     both618
+
+half617:
+	VPMOVZXWD (R11)(CX*2), Z12
+	VPSLLD    $0x10, Z12, Z12
+
+both618:
+	VSUBPS      Z10, Z12, Z12
+	VFMADD213PS Z7, Z8, Z12
+	VMOVUPS     (R13)(CX*4), Z13
+	VMULPS      Z13, Z11, Z11
+	VFMSUB213PS Z12, Z9, Z11
+	CMPB        16(AX), $0x00
+	JNE         half619
+	CMPB        17(AX), $0x00
+	JEQ         near621
+	VMOVNTPS    Z11, (R12)(CX*4)
+	JMP         placed622
+
+near621:
+	VMOVUPS Z11, (R12)(CX*4)
+
+placed622:
+	JMP both620
+
+half619:
+	CMPB native+8(FP), $0x00
+	JEQ  ours623
+
+	// VCVTNEPS2BF16 Z11, Y11
+	LONG $0x487e5262
+	WORD $0xdb72
+	JMP  both624
+
+ours623:
+	VBROADCASTSS element00000001<>+0(SB), Z12
+	VBROADCASTSS element00007fff<>+0(SB), Z13
+	VBROADCASTSS element00400000<>+0(SB), Z14
+	VPSRLD       $0x10, Z11, Z15
+	VPANDD       Z12, Z15, Z15
+	VPADDD       Z13, Z15, Z15
+	VPADDD       Z11, Z15, Z15
+	VCMPPS       $0x03, Z11, Z11, K3
+	VPORD        Z14, Z11, K3, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, Y11
+
+both624:
+	VMOVDQU16 Y11, (R12)(CX*2)
+
+both620:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols593
+	JLE  cols603
 
-cols594:
+cols604:
 	CMPQ      CX, DX
-	JGE       row615
+	JGE       row625
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half616
+	JNE       half626
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both617
+	JMP       both627
 
-half616:
+half626:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both617:
+both627:
 	CMPB      64(AX), $0x00
-	JNE       half618
+	JNE       half628
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both619
+	JMP       both629
 
-half618:
+half628:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both619:
+both629:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half620
+	JNE         half630
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both621
+	JMP         both631
 
-half620:
+half630:
 	CMPB native+8(FP), $0x00
-	JEQ  ours622
+	JEQ  ours632
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both623
+	JMP  both633
 
-ours622:
+ours632:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9000,50 +9038,50 @@ ours622:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both623:
+both633:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both621:
+both631:
 	CMPB      40(AX), $0x00
-	JNE       half624
+	JNE       half634
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both625
+	JMP       both635
 
-half624:
+half634:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both625:
+both635:
 	CMPB      64(AX), $0x00
-	JNE       half626
+	JNE       half636
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both627
+	JMP       both637
 
-half626:
+half636:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both627:
+both637:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half628
+	JNE         half638
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both629
+	JMP         both639
 
-half628:
+half638:
 	CMPB native+8(FP), $0x00
-	JEQ  ours630
+	JEQ  ours640
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both631
+	JMP  both641
 
-ours630:
+ours640:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9056,11 +9094,11 @@ ours630:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both631:
+both641:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both629:
-row615:
+both639:
+row625:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9068,12 +9106,12 @@ row615:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group536
+	JMP  group546
 
-group537:
-group632:
+group547:
+group642:
 	CMPQ         R9, $0x01
-	JLT          group633
+	JLT          group643
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9084,37 +9122,37 @@ group632:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols635
+	JGT          cols645
 
-cols634:
+cols644:
 	CMPB       40(AX), $0x00
-	JNE        half636
+	JNE        half646
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both637
+	JMP        both647
 
-half636:
+half646:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both637:
+both647:
 	CMPB       64(AX), $0x00
-	JNE        half638
+	JNE        half648
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both639
+	JMP        both649
 
-half638:
+half648:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both639:
+both649:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9145,38 +9183,38 @@ both639:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols634
+	JLE         cols644
 
-cols635:
+cols645:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols641
+	JGT  cols651
 
-cols640:
+cols650:
 	CMPB       40(AX), $0x00
-	JNE        half642
+	JNE        half652
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both643
+	JMP        both653
 
-half642:
+half652:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both643:
+both653:
 	CMPB       64(AX), $0x00
-	JNE        half644
+	JNE        half654
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both645
+	JMP        both655
 
-half644:
+half654:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both645:
+both655:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9195,35 +9233,35 @@ both645:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols640
+	JLE         cols650
 
-cols641:
+cols651:
 	CMPQ       CX, DX
-	JGE        row646
+	JGE        row656
 	CMPB       40(AX), $0x00
-	JNE        half647
+	JNE        half657
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both648
+	JMP        both658
 
-half647:
+half657:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both648:
+both658:
 	CMPB       64(AX), $0x00
-	JNE        half649
+	JNE        half659
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both650
+	JMP        both660
 
-half649:
+half659:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both650:
+both660:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9240,7 +9278,7 @@ both650:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row646:
+row656:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9269,32 +9307,32 @@ row646:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols652
+	JGT           cols662
 
-cols651:
+cols661:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half653
+	JNE     half663
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both654
+	JMP     both664
 
-half653:
+half663:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both654:
+both664:
 	CMPB    64(AX), $0x00
-	JNE     half655
+	JNE     half665
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both656
+	JMP     both666
 
-half655:
+half665:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both656:
+both666:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9306,30 +9344,30 @@ both656:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half657
+	JNE         half667
 	CMPB        17(AX), $0x00
-	JEQ         near659
+	JEQ         near669
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed660
+	JMP         placed670
 
-near659:
+near669:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed660:
-	JMP both658
+placed670:
+	JMP both668
 
-half657:
+half667:
 	CMPB native+8(FP), $0x00
-	JEQ  ours661
+	JEQ  ours671
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both662
+	JMP  both672
 
-ours661:
+ours671:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9347,77 +9385,77 @@ ours661:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both662:
+both672:
 	CMPB     17(AX), $0x00
-	JEQ      near663
+	JEQ      near673
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed664
+	JMP      placed674
 
-near663:
+near673:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed664:
-both658:
+placed674:
+both668:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols651
+	JLE  cols661
 
-cols652:
+cols662:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols666
+	JGT  cols676
 
-cols665:
+cols675:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half667
+	JNE     half677
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both668
+	JMP     both678
 
-half667:
+half677:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both668:
+both678:
 	CMPB    64(AX), $0x00
-	JNE     half669
+	JNE     half679
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both670
+	JMP     both680
 
-half669:
+half679:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both670:
+both680:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half671
+	JNE         half681
 	CMPB        17(AX), $0x00
-	JEQ         near673
+	JEQ         near683
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed674
+	JMP         placed684
 
-near673:
+near683:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed674:
-	JMP both672
+placed684:
+	JMP both682
 
-half671:
+half681:
 	CMPB native+8(FP), $0x00
-	JEQ  ours675
+	JEQ  ours685
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both676
+	JMP  both686
 
-ours675:
+ours685:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -9430,59 +9468,59 @@ ours675:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both676:
+both686:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both672:
+both682:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols665
+	JLE  cols675
 
-cols666:
+cols676:
 	CMPQ      CX, DX
-	JGE       row677
+	JGE       row687
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half678
+	JNE       half688
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both679
+	JMP       both689
 
-half678:
+half688:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both679:
+both689:
 	CMPB      64(AX), $0x00
-	JNE       half680
+	JNE       half690
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both681
+	JMP       both691
 
-half680:
+half690:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both681:
+both691:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half682
+	JNE         half692
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both683
+	JMP         both693
 
-half682:
+half692:
 	CMPB native+8(FP), $0x00
-	JEQ  ours684
+	JEQ  ours694
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both685
+	JMP  both695
 
-ours684:
+ours694:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9495,19 +9533,19 @@ ours684:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both685:
+both695:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both683:
-row677:
+both693:
+row687:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group632
+	JMP  group642
 
-group633:
-done437:
+group643:
+done447:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -9518,16 +9556,16 @@ TEXT ·softmaxAVX512(SB), $17168-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half686
-	JMP     both687
+	JNE     half696
+	JMP     both697
 
-half686:
+half696:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both687:
+both697:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -9539,7 +9577,7 @@ both687:
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer689
+	JGT          longer699
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -9548,12 +9586,12 @@ both687:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far690:
+far700:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far690
+	JLT   far700
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 16232(SP)
@@ -9562,22 +9600,22 @@ far690:
 	MOVQ  BX, 16240(SP)
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    off691
+	JZ    off701
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  40(AX), $0x00
-	JNE   half693
+	JNE   half703
 	ADDQ  DI, DI
-	JMP   both694
+	JMP   both704
 
-half693:
-both694:
+half703:
+both704:
 	CMPQ         DI, 32(AX)
-	JNE          off691
+	JNE          off701
 	CMPQ         64(AX), $0x00
-	JEQ          on692
+	JEQ          on702
 	CMPB         120(AX), $0x00
-	JEQ          off691
+	JEQ          off701
 	MOVQ         128(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -9586,19 +9624,19 @@ both694:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear695:
+clear705:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear695
+	JNZ       clear705
 
-on692:
+on702:
 	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16232(SP)
 
-off691:
-sixteen696:
+off701:
+sixteen706:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
@@ -9607,60 +9645,60 @@ sixteen696:
 	MOVQ    SI, 24(SP)
 	MOVQ    24(SP), SI
 	CMPQ    16232(SP), $0x00
-	JEQ     span698
+	JEQ     span708
 	MOVQ    24(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip699
+	JZ      skip709
 	MOVL    (DI)(SI*4), SI
 
-skip699:
+skip709:
 	INCQ SI
 	SUBQ 16256(SP), SI
 	CMPQ SI, $0x40
-	JGT  end697
+	JGT  end707
 
-span698:
+span708:
 	MOVQ         SI, 16264(SP)
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip700
+	JZ           skip710
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         24(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip703
+	JZ           skip713
 	MOVL         (R10)(R8*4), R8
 
-skip703:
+skip713:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip704
+	JZ    skip714
 	MOVL  (R10)(R9*4), R9
 
-skip704:
+skip714:
 	SUBQ  R8, R9
 	INCQ  R9
 	CMPQ  R9, 24(SP)
-	JNE   apart701
+	JNE   apart711
 	CMPQ  24(SP), $0x10
-	JNE   apart701
+	JNE   apart711
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip705
+	JZ    skip715
 	MOVL  (R8)(DI*4), DI
 
-skip705:
+skip715:
 	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels702
+	JMP       labels712
 
-apart701:
+apart711:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9669,22 +9707,22 @@ apart701:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip706
+	JZ           skip716
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole707
+	JLE          whole717
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
-	JMP          have708
+	JMP          have718
 
-whole707:
+whole717:
 	VMOVDQU32 (R8)(DI*4), Z4
 
-have708:
-skip706:
+have718:
+skip716:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9692,36 +9730,36 @@ skip706:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-labels702:
-skip700:
+labels712:
+skip710:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip712
+	JZ           skip722
 	MOVL         (R8)(SI*4), SI
 
-skip712:
+skip722:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
 	MOVQ  DX, R9
 	ADDQ  R9, R9
 	CMPB  16(AX), $0x00
-	JNE   half713
+	JNE   half723
 	ADDQ  R9, R9
-	JMP   both714
+	JMP   both724
 
-half713:
-both714:
+half723:
+both724:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip715
+	JZ    skip725
 	MOVL  (R10)(R8*4), R8
 
-skip715:
+skip725:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -9730,20 +9768,20 @@ skip715:
 	LEAQ  -1(CX)(R11*1), R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip716
+	JZ    skip726
 	MOVL  (R12)(R10*4), R10
 
-skip716:
+skip726:
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip717
+	JZ    skip727
 	MOVL  (R12)(R11*4), R11
 
-skip717:
+skip727:
 	SUBQ R10, R11
 	INCQ R11
 	CMPQ R11, 24(SP)
-	JNE  apart710
+	JNE  apart720
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -9752,20 +9790,20 @@ skip717:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have709
+	JLE  have719
 
-apart710:
+apart720:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half719
+	JNE  half729
 	ADDQ SI, SI
-	JMP  both720
+	JMP  both730
 
-half719:
-both720:
+half729:
+both730:
 	CMPQ         SI, $0x40
-	JLE          few718
+	JLE          few728
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -9776,22 +9814,22 @@ both720:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip721
+	JZ           skip731
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole722
+	JLE          whole732
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have723
+	JMP          have733
 
-whole722:
+whole732:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have723:
-skip721:
+have733:
+skip731:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9806,19 +9844,19 @@ skip721:
 	VMOVDQU64     Z5, 16336(SP)
 	XORQ          SI, SI
 
-ask724:
+ask734:
 	MOVQ         16272(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask724
+	JLT          ask734
 	CMPQ         16232(SP), $0x00
-	JNE          few718
+	JNE          few728
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip725
+	JZ           skip735
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
@@ -9829,22 +9867,22 @@ ask724:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip726
+	JZ           skip736
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole727
+	JLE          whole737
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have728
+	JMP          have738
 
-whole727:
+whole737:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have728:
-skip726:
+have738:
+skip736:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9859,17 +9897,17 @@ skip726:
 	VMOVDQU64     Z5, 16464(SP)
 	XORQ          SI, SI
 
-ask729:
+ask739:
 	MOVQ       16400(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask729
+	JLT        ask739
 
-skip725:
-few718:
+skip735:
+few728:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
@@ -9880,22 +9918,22 @@ few718:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip730
+	JZ           skip740
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole731
+	JLE          whole741
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have732
+	JMP          have742
 
-whole731:
+whole741:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have732:
-skip730:
+have742:
+skip740:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9912,12 +9950,12 @@ skip730:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half733
+	JNE           half743
 	ADDQ          R9, R9
-	JMP           both734
+	JMP           both744
 
-half733:
-both734:
+half743:
+both744:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  24(SP), R11
@@ -9926,24 +9964,24 @@ both734:
 	ANDQ  $-16, R10
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip736
+	JZ    skip746
 	MOVL  (R12)(R11*4), R11
 
-skip736:
+skip746:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact735
+	JGT   exact745
 	MOVQ  R10, R9
 
-exact735:
+exact745:
 	CMPB 16(AX), $0x00
-	JNE  half737
+	JNE  half747
 
-piece739:
+piece749:
 	CMPQ            R9, $0x10
-	JLT             short740
+	JLT             short750
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -9991,11 +10029,11 @@ piece739:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece739
+	JMP             piece749
 
-short740:
+short750:
 	TESTQ        R9, R9
-	JZ           pieces741
+	JZ           pieces751
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10066,13 +10104,13 @@ short740:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces741:
-	JMP both738
+pieces751:
+	JMP both748
 
-half737:
-piece742:
+half747:
+piece752:
 	CMPQ            R9, $0x10
-	JLT             short743
+	JLT             short753
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10132,11 +10170,11 @@ piece742:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece742
+	JMP             piece752
 
-short743:
+short753:
 	TESTQ        R9, R9
-	JZ           pieces744
+	JZ           pieces754
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10219,11 +10257,11 @@ short743:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces744:
-both738:
-	JMP read711
+pieces754:
+both748:
+	JMP read721
 
-have709:
+have719:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10232,16 +10270,16 @@ have709:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half745
+	JNE  half755
 	ADDQ R13, R13
-	JMP  both746
+	JMP  both756
 
-half745:
-both746:
+half755:
+both756:
 	CMPB 16(AX), $0x00
-	JNE  half747
+	JNE  half757
 
-piece749:
+piece759:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10276,11 +10314,11 @@ piece749:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece749
-	JMP             both748
+	JG              piece759
+	JMP             both758
 
-half747:
-piece750:
+half757:
+piece760:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10327,10 +10365,10 @@ piece750:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece750
+	JG              piece760
 
-both748:
-read711:
+both758:
+read721:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10349,14 +10387,14 @@ read711:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four751:
+four761:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four751
+	JLT          four761
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10373,10 +10411,10 @@ four751:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip752
+	JZ           skip762
 	MOVL         (DI)(SI*4), SI
 
-skip752:
+skip762:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10388,10 +10426,10 @@ skip752:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip753
+	JZ      skip763
 	MOVL    (R8)(DI*4), DI
 
-skip753:
+skip763:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	LEAQ  3584(BX), R8
@@ -10400,30 +10438,30 @@ skip753:
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip755
+	JZ    skip765
 	MOVL  (R12)(R11*4), R11
 
-skip755:
+skip765:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near754
+	JEQ   near764
 	MOVQ  BX, R11
 
-near754:
+near764:
 	CMPB 16(AX), $0x00
-	JNE  half756
+	JNE  half766
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four758:
+four768:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled759
+	JEQ           unlabelled769
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10444,7 +10482,7 @@ four758:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled759:
+unlabelled769:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -10457,7 +10495,7 @@ unlabelled759:
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none760
+	JLT          none770
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10471,23 +10509,23 @@ unlabelled759:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near761
+	JNZ          near771
 	CMPB         41(AX), $0x00
-	JEQ          near761
+	JEQ          near771
 	VMOVNTDQ     Z13, -256(R9)
 	VMOVNTDQ     Z14, -192(R9)
 	VMOVNTDQ     Z15, -128(R9)
 	VMOVNTDQ     Z16, -64(R9)
-	JMP          moved762
+	JMP          moved772
 
-near761:
+near771:
 	VMOVDQU64 Z13, -256(R9)
 	VMOVDQU64 Z14, -192(R9)
 	VMOVDQU64 Z15, -128(R9)
 	VMOVDQU64 Z16, -64(R9)
 
-moved762:
-none760:
+moved772:
+none770:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10572,21 +10610,21 @@ none760:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four758
-	JMP          both757
+	JLT          four768
+	JMP          both767
 
-half756:
+half766:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four763:
+four773:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled764
+	JEQ           unlabelled774
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10607,7 +10645,7 @@ four763:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled764:
+unlabelled774:
 	PREFETCHT0   (SI)
 	ADDQ         $0x00000040, SI
 	PREFETCHT0   (DI)
@@ -10616,7 +10654,7 @@ unlabelled764:
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none765
+	JLT          none775
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10626,19 +10664,19 @@ unlabelled764:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near766
+	JNZ          near776
 	CMPB         41(AX), $0x00
-	JEQ          near766
+	JEQ          near776
 	VMOVNTDQ     Z13, -128(R9)
 	VMOVNTDQ     Z14, -64(R9)
-	JMP          moved767
+	JMP          moved777
 
-near766:
+near776:
 	VMOVDQU64 Z13, -128(R9)
 	VMOVDQU64 Z14, -64(R9)
 
-moved767:
-none765:
+moved777:
+none775:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10686,12 +10724,12 @@ none765:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four763
+	JLT          four773
 
-both757:
-line768:
+both767:
+line778:
 	CMPQ         R10, $0x40
-	JLT          last769
+	JLT          last779
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -10699,19 +10737,19 @@ line768:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near770
+	JNZ          near780
 	CMPB         41(AX), $0x00
-	JEQ          near770
+	JEQ          near780
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved771
+	JMP          moved781
 
-near770:
+near780:
 	VMOVDQU64 Z9, -64(R9)
 
-moved771:
-	JMP line768
+moved781:
+	JMP line778
 
-last769:
+last779:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10736,7 +10774,7 @@ last769:
 	VMOVUPS      Z5, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip772
+	JZ           skip782
 	VSUBPS       Z3, Z4, Z3
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -10753,10 +10791,10 @@ last769:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip772:
+skip782:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip773
+	JZ           skip783
 	VBROADCASTSS 104(AX), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VRCP14PS     Z5, Z4
@@ -10767,33 +10805,33 @@ skip772:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half774
+	JNE          half784
 	ADDQ         SI, SI
-	JMP          both775
+	JMP          both785
 
-half774:
-both775:
+half784:
+both785:
 	MOVQ  CX, DI
 	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip777
+	JZ    skip787
 	MOVL  (R9)(DI*4), DI
 
-skip777:
+skip787:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip778
+	JZ    skip788
 	MOVL  (R9)(R8*4), R8
 
-skip778:
+skip788:
 	SUBQ      DI, R8
 	INCQ      R8
 	CMPQ      R8, 24(SP)
-	JNE       apart776
+	JNE       apart786
 	CMPQ      16232(SP), $0x00
-	JEQ       apart776
+	JEQ       apart786
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -10812,11 +10850,11 @@ skip778:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half780
+	JNE       half790
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece782:
+piece792:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10868,14 +10906,14 @@ piece782:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece782
-	JMP           both781
+	JNE           piece792
+	JMP           both791
 
-half780:
+half790:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece783:
+piece793:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10919,7 +10957,7 @@ piece783:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours784
+	JEQ           ours794
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -10936,9 +10974,9 @@ piece783:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both785
+	JMP  both795
 
-ours784:
+ours794:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -10989,7 +11027,7 @@ ours784:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both785:
+both795:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11019,39 +11057,39 @@ both785:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece783
+	JNE           piece793
 
-both781:
-	JMP written779
+both791:
+	JMP written789
 
-apart776:
+apart786:
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPQ      16232(SP), $0x00
-	JEQ       off786
+	JEQ       off796
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	CMPB      40(AX), $0x00
-	JNE       half787
+	JNE       half797
 	ADDQ      SI, SI
-	JMP       both788
+	JMP       both798
 
-half787:
-both788:
+half797:
+both798:
 	CMPQ  SI, $0x40
-	JLE   off786
+	JLE   off796
 	CMPB  40(AX), $0x00
-	JNE   half789
+	JNE   half799
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off791
+	JEQ   off801
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off791:
+off801:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11060,22 +11098,22 @@ off791:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip792
+	JZ           skip802
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole793
+	JLE          whole803
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have794
+	JMP          have804
 
-whole793:
+whole803:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have794:
-skip792:
+have804:
+skip802:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11091,12 +11129,12 @@ skip792:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half795
+	JNE           half805
 	ADDQ          SI, SI
-	JMP           both796
+	JMP           both806
 
-half795:
-both796:
+half805:
+both806:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11104,7 +11142,7 @@ both796:
 	SHLQ $0x04, DI
 	ADDQ BX, DI
 
-piece797:
+piece807:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11180,21 +11218,21 @@ piece797:
 	MOVQ          16776(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece797
-	JMP           both790
+	JNZ           piece807
+	JMP           both800
 
-half789:
+half799:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off798
+	JEQ   off808
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off798:
+off808:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11203,22 +11241,22 @@ off798:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip799
+	JZ           skip809
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole800
+	JLE          whole810
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have801
+	JMP          have811
 
-whole800:
+whole810:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have801:
-skip799:
+have811:
+skip809:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11234,12 +11272,12 @@ skip799:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half802
+	JNE           half812
 	ADDQ          SI, SI
-	JMP           both803
+	JMP           both813
 
-half802:
-both803:
+half812:
+both813:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11247,7 +11285,7 @@ both803:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece804:
+piece814:
 	SUBQ          $0x00000200, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11288,7 +11326,7 @@ piece804:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours805
+	JEQ           ours815
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11305,9 +11343,9 @@ piece804:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both806
+	JMP  both816
 
-ours805:
+ours815:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11358,7 +11396,7 @@ ours805:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both806:
+both816:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11415,25 +11453,25 @@ both806:
 	MOVQ          16904(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece804
+	JNZ           piece814
 
-both790:
-	JMP written779
+both800:
+	JMP written789
 
-off786:
+off796:
 	CMPB  40(AX), $0x00
-	JNE   half807
+	JNE   half817
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off809
+	JEQ   off819
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off809:
+off819:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11442,22 +11480,22 @@ off809:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip810
+	JZ           skip820
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole811
+	JLE          whole821
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have812
+	JMP          have822
 
-whole811:
+whole821:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have812:
-skip810:
+have822:
+skip820:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11474,15 +11512,15 @@ skip810:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half813
+	JNE           half823
 	ADDQ          R8, R8
-	JMP           both814
+	JMP           both824
 
-half813:
-both814:
+half823:
+both824:
 	XORQ SI, SI
 
-piece815:
+piece825:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11568,21 +11606,21 @@ piece815:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece815
-	JMP           both808
+	JG            piece825
+	JMP           both818
 
-half807:
+half817:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off816
+	JEQ   off826
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off816:
+off826:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11591,22 +11629,22 @@ off816:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip817
+	JZ           skip827
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole818
+	JLE          whole828
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have819
+	JMP          have829
 
-whole818:
+whole828:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have819:
-skip817:
+have829:
+skip827:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11623,15 +11661,15 @@ skip817:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half820
+	JNE           half830
 	ADDQ          R8, R8
-	JMP           both821
+	JMP           both831
 
-half820:
-both821:
+half830:
+both831:
 	XORQ SI, SI
 
-piece822:
+piece832:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11670,7 +11708,7 @@ piece822:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours823
+	JEQ           ours833
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11687,9 +11725,9 @@ piece822:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both824
+	JMP  both834
 
-ours823:
+ours833:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11740,7 +11778,7 @@ ours823:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both824:
+both834:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11809,31 +11847,31 @@ both824:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece822
+	JG            piece832
 
-both808:
-written779:
-skip773:
+both818:
+written789:
+skip783:
 	CMPQ  16232(SP), $0x00
-	JEQ   off825
+	JEQ   off835
 	MOVQ  16264(SP), SI
 	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16248(SP)
 
-off825:
+off835:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen696
+	JLT  sixteen706
 
-end697:
+end707:
 	LEAQ 3584(BX), DX
 	MOVQ 16240(SP), BX
 	MOVQ 16248(SP), SI
 
-line826:
+line836:
 	CMPQ         SI, $0x40
-	JLT          last827
+	JLT          last837
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11841,19 +11879,19 @@ line826:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near828
+	JNZ          near838
 	CMPB         41(AX), $0x00
-	JEQ          near828
+	JEQ          near838
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved829
+	JMP          moved839
 
-near828:
+near838:
 	VMOVDQU64 Z0, -64(BX)
 
-moved829:
-	JMP line826
+moved839:
+	JMP line836
 
-last827:
+last837:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -11867,30 +11905,30 @@ last827:
 	MOVQ      DX, 136(AX)
 	MOVQ      16256(SP), CX
 	MOVQ      CX, 128(AX)
-	JMP       done688
+	JMP       done698
 
-longer689:
+longer699:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far830:
+far840:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far830
+	JLT  far840
 
-turn831:
+turn841:
 	CMPQ  BX, 48(AX)
-	JCC   skip832
+	JCC   skip842
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have833
+	JZ    have843
 	MOVL  (CX)(BX*4), SI
 
-have833:
+have843:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11898,25 +11936,25 @@ have833:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even834
+	JZ    even844
 	LEAQ  (CX)(SI*4), CX
 
-even834:
+even844:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next835
+	JGE   next845
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted836
+	JZ    unlisted846
 	MOVL  (R8)(CX*4), SI
 
-unlisted836:
+unlisted846:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next835:
+next845:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -11924,18 +11962,18 @@ next835:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols838
+	JGT          cols848
 
-cols837:
+cols847:
 	CMPB       16(AX), $0x00
-	JNE        half839
+	JNE        half849
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both840
+	JMP        both850
 
-half839:
+half849:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -11943,55 +11981,55 @@ half839:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both840:
+both850:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols837
+	JLE  cols847
 
-cols838:
+cols848:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols842
+	JGT  cols852
 
-cols841:
+cols851:
 	CMPB       16(AX), $0x00
-	JNE        half843
+	JNE        half853
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both844
+	JMP        both854
 
-half843:
+half853:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both844:
+both854:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols841
+	JLE    cols851
 
-cols842:
+cols852:
 	CMPQ       CX, DX
-	JGE        row845
+	JGE        row855
 	CMPB       16(AX), $0x00
-	JNE        half846
+	JNE        half856
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both847
+	JMP        both857
 
-half846:
+half856:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both847:
+both857:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row845:
+row855:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -12004,17 +12042,17 @@ row845:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip832:
+skip842:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip848
+	JCC   skip858
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have849
+	JZ    have859
 	MOVL  (CX)(BX*4), SI
 
-have849:
+have859:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12022,10 +12060,10 @@ have849:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even850
+	JZ    even860
 	LEAQ  (R10)(CX*4), R10
 
-even850:
+even860:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -12033,30 +12071,30 @@ even850:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols852
+	JGT          cols862
 
-cols851:
+cols861:
 	CMPB    16(AX), $0x00
-	JNE     half853
+	JNE     half863
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both854
+	JMP     both864
 
-half853:
+half863:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both854:
+both864:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half855
+	JNE          half865
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -12135,9 +12173,9 @@ both854:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both856
+	JMP          both866
 
-half855:
+half865:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element3d9dd553<>+0(SB), Z11
@@ -12180,33 +12218,33 @@ half855:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both856:
+both866:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols851
+	JLE  cols861
 
-cols852:
+cols862:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols858
+	JGT  cols868
 
-cols857:
+cols867:
 	CMPB    16(AX), $0x00
-	JNE     half859
+	JNE     half869
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both860
+	JMP     both870
 
-half859:
+half869:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both860:
+both870:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half861
+	JNE          half871
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -12251,9 +12289,9 @@ both860:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both862
+	JMP          both872
 
-half861:
+half871:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -12278,31 +12316,31 @@ half861:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both862:
+both872:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols857
+	JLE  cols867
 
-cols858:
+cols868:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols864
+	JGT  cols874
 
-cols863:
+cols873:
 	CMPB    16(AX), $0x00
-	JNE     half865
+	JNE     half875
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both866
+	JMP     both876
 
-half865:
+half875:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both866:
+both876:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half867
+	JNE          half877
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -12330,9 +12368,9 @@ both866:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both868
+	JMP          both878
 
-half867:
+half877:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z8
@@ -12348,28 +12386,28 @@ half867:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both868:
+both878:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols863
+	JLE  cols873
 
-cols864:
+cols874:
 	CMPQ      CX, DX
-	JGE       row869
+	JGE       row879
 	CMPB      16(AX), $0x00
-	JNE       half870
+	JNE       half880
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both871
+	JMP       both881
 
-half870:
+half880:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both871:
+both881:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half872
+	JNE          half882
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -12398,9 +12436,9 @@ both871:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both873
+	JMP          both883
 
-half872:
+half882:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VBROADCASTSS element3d9dd553<>+0(SB), Z7
@@ -12417,8 +12455,8 @@ half872:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both873:
-row869:
+both883:
+row879:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -12433,28 +12471,28 @@ row869:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip875
+	JZ            skip885
 	MOVL          (CX)(SI*4), R8
 
-skip875:
+skip885:
 	TESTQ  R8, R8
-	JS     unlabelled874
+	JS     unlabelled884
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled874:
-skip848:
+unlabelled884:
+skip858:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip876
+	JCC   skip886
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have877
+	JZ    have887
 	MOVL  (CX)(BX*4), SI
 
-have877:
+have887:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12462,17 +12500,17 @@ have877:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even878
+	JZ    even888
 	LEAQ  (R10)(CX*4), R10
 
-even878:
+even888:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip879
+	JZ    skip889
 	MOVL  (CX)(SI*4), R8
 
-skip879:
+skip889:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -12480,81 +12518,81 @@ skip879:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled880
+	JS     unlabelled890
 	CMPB   16(AX), $0x00
-	JNE    half881
+	JNE    half891
 	VMOVSS (DI)(R8*4), X4
-	JMP    both882
+	JMP    both892
 
-half881:
+half891:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both882:
+both892:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled880
+	JNE          unlabelled890
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next884:
+next894:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last886
+	JGT     last896
 	CMPB    16(AX), $0x00
-	JNE     half887
+	JNE     half897
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both888
+	JMP     both898
 
-half887:
+half897:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both888:
+both898:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found883
+	JNZ    found893
 	ADDQ   $0x10, CX
-	JMP    next884
+	JMP    next894
 
-last886:
+last896:
 	CMPQ      CX, DX
-	JGE       end885
+	JGE       end895
 	CMPB      16(AX), $0x00
-	JNE       half889
+	JNE       half899
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both890
+	JMP       both900
 
-half889:
+half899:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both890:
+both900:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found883
+	JNZ    found893
 	MOVQ   DX, CX
-	JMP    end885
+	JMP    end895
 
-found883:
+found893:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end885:
+end895:
 	CMPQ CX, R8
-	JNE  unlabelled880
+	JNE  unlabelled890
 	INCQ 112(AX)
 
-unlabelled880:
+unlabelled890:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip891
+	JZ           skip901
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -12563,35 +12601,35 @@ unlabelled880:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols893
+	JGT          cols903
 
-cols892:
+cols902:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half894
+	JNE      half904
 	CMPB     41(AX), $0x00
-	JEQ      near896
+	JEQ      near906
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed897
+	JMP      placed907
 
-near896:
+near906:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed897:
-	JMP both895
+placed907:
+	JMP both905
 
-half894:
+half904:
 	CMPB native+8(FP), $0x00
-	JEQ  ours898
+	JEQ  ours908
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -12600,9 +12638,9 @@ half894:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both899
+	JMP  both909
 
-ours898:
+ours908:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -12631,57 +12669,57 @@ ours898:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both899:
+both909:
 	CMPB     41(AX), $0x00
-	JEQ      near900
+	JEQ      near910
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed901
+	JMP      placed911
 
-near900:
+near910:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed901:
-both895:
+placed911:
+both905:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols892
+	JLE  cols902
 
-cols893:
+cols903:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols903
+	JGT  cols913
 
-cols902:
+cols912:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half904
+	JNE      half914
 	CMPB     41(AX), $0x00
-	JEQ      near906
+	JEQ      near916
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed907
+	JMP      placed917
 
-near906:
+near916:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed907:
-	JMP both905
+placed917:
+	JMP both915
 
-half904:
+half914:
 	CMPB native+8(FP), $0x00
-	JEQ  ours908
+	JEQ  ours918
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both909
+	JMP  both919
 
-ours908:
+ours918:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -12699,52 +12737,52 @@ ours908:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both909:
+both919:
 	CMPB     41(AX), $0x00
-	JEQ      near910
+	JEQ      near920
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed911
+	JMP      placed921
 
-near910:
+near920:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed911:
-both905:
+placed921:
+both915:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols902
+	JLE  cols912
 
-cols903:
+cols913:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols913
+	JGT  cols923
 
-cols912:
+cols922:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half914
+	JNE      half924
 	CMPB     41(AX), $0x00
-	JEQ      near916
+	JEQ      near926
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed917
+	JMP      placed927
 
-near916:
+near926:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed917:
-	JMP both915
+placed927:
+	JMP both925
 
-half914:
+half924:
 	CMPB native+8(FP), $0x00
-	JEQ  ours918
+	JEQ  ours928
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both919
+	JMP  both929
 
-ours918:
+ours928:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -12757,34 +12795,34 @@ ours918:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both919:
+both929:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both915:
+both925:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols912
+	JLE  cols922
 
-cols913:
+cols923:
 	CMPQ    CX, DX
-	JGE     row920
+	JGE     row930
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half921
+	JNE     half931
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both922
+	JMP     both932
 
-half921:
+half931:
 	CMPB native+8(FP), $0x00
-	JEQ  ours923
+	JEQ  ours933
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both924
+	JMP  both934
 
-ours923:
+ours933:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -12797,19 +12835,19 @@ ours923:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both924:
+both934:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both922:
-row920:
-skip891:
-skip876:
+both932:
+row930:
+skip901:
+skip886:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn831
+	JLT  turn841
 
-done688:
+done698:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
@@ -12836,16 +12874,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half925
-	JMP     both926
+	JNE     half935
+	JMP     both936
 
-half925:
+half935:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both926:
+both936:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -12864,15 +12902,15 @@ both926:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows927:
+rows937:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols929
+	JGT  cols939
 
-cols928:
+cols938:
 	CMPB       16(AX), $0x00
-	JNE        half930
+	JNE        half940
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -12881,9 +12919,9 @@ cols928:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both931
+	JMP        both941
 
-half930:
+half940:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -12891,9 +12929,9 @@ half930:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both931:
+both941:
 	CMPB       40(AX), $0x00
-	JNE        half932
+	JNE        half942
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12902,9 +12940,9 @@ both931:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both933
+	JMP        both943
 
-half932:
+half942:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -12912,7 +12950,7 @@ half932:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both933:
+both943:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -12932,7 +12970,7 @@ both933:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half934
+	JNE          half944
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -13014,7 +13052,7 @@ both933:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip936
+	JZ           skip946
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13053,27 +13091,27 @@ both933:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half937
+	JNE          half947
 	CMPB         65(AX), $0x00
-	JEQ          near939
+	JEQ          near949
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed940
+	JMP          placed950
 
-near939:
+near949:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed940:
-	JMP both938
+placed950:
+	JMP both948
 
-half937:
+half947:
 	CMPB native+8(FP), $0x00
-	JEQ  ours941
+	JEQ  ours951
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -13082,9 +13120,9 @@ half937:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both942
+	JMP  both952
 
-ours941:
+ours951:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13113,23 +13151,23 @@ ours941:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both942:
+both952:
 	CMPB     65(AX), $0x00
-	JEQ      near943
+	JEQ      near953
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed944
+	JMP      placed954
 
-near943:
+near953:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed944:
-both938:
-skip936:
-	JMP both935
+placed954:
+both948:
+skip946:
+	JMP both945
 
-half934:
+half944:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VBROADCASTSS element3f800000<>+0(SB), Z17
 	VBROADCASTSS element3d9dd553<>+0(SB), Z18
@@ -13174,7 +13212,7 @@ half934:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip945
+	JZ           skip955
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13201,27 +13239,27 @@ half934:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half946
+	JNE          half956
 	CMPB         65(AX), $0x00
-	JEQ          near948
+	JEQ          near958
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed949
+	JMP          placed959
 
-near948:
+near958:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed949:
-	JMP both947
+placed959:
+	JMP both957
 
-half946:
+half956:
 	CMPB native+8(FP), $0x00
-	JEQ  ours950
+	JEQ  ours960
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -13230,9 +13268,9 @@ half946:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both951
+	JMP  both961
 
-ours950:
+ours960:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13261,23 +13299,23 @@ ours950:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both951:
+both961:
 	CMPB     65(AX), $0x00
-	JEQ      near952
+	JEQ      near962
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed953
+	JMP      placed963
 
-near952:
+near962:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed953:
-both947:
-skip945:
-both935:
+placed963:
+both957:
+skip955:
+both945:
 	DECQ          R8
-	JNZ           more954
+	JNZ           more964
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13314,46 +13352,46 @@ both935:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more954:
+more964:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols928
+	JLE  cols938
 
-cols929:
+cols939:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols956
+	JGT  cols966
 
-cols955:
+cols965:
 	CMPB       16(AX), $0x00
-	JNE        half957
+	JNE        half967
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both958
+	JMP        both968
 
-half957:
+half967:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both958:
+both968:
 	CMPB       40(AX), $0x00
-	JNE        half959
+	JNE        half969
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both960
+	JMP        both970
 
-half959:
+half969:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both960:
+both970:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -13365,7 +13403,7 @@ both960:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half961
+	JNE          half971
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -13413,7 +13451,7 @@ both960:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip963
+	JZ           skip973
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13434,30 +13472,30 @@ both960:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half964
+	JNE          half974
 	CMPB         65(AX), $0x00
-	JEQ          near966
+	JEQ          near976
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed967
+	JMP          placed977
 
-near966:
+near976:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed967:
-	JMP both965
+placed977:
+	JMP both975
 
-half964:
+half974:
 	CMPB native+8(FP), $0x00
-	JEQ  ours968
+	JEQ  ours978
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both969
+	JMP  both979
 
-ours968:
+ours978:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13475,21 +13513,21 @@ ours968:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both969:
+both979:
 	CMPB     65(AX), $0x00
-	JEQ      near970
+	JEQ      near980
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed971
+	JMP      placed981
 
-near970:
+near980:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed971:
-both965:
-skip963:
-	JMP both962
+placed981:
+both975:
+skip973:
+	JMP both972
 
-half961:
+half971:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3d9dd553<>+0(SB), Z12
@@ -13516,7 +13554,7 @@ half961:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip972
+	JZ           skip982
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13531,30 +13569,30 @@ half961:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half973
+	JNE          half983
 	CMPB         65(AX), $0x00
-	JEQ          near975
+	JEQ          near985
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed976
+	JMP          placed986
 
-near975:
+near985:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed976:
-	JMP both974
+placed986:
+	JMP both984
 
-half973:
+half983:
 	CMPB native+8(FP), $0x00
-	JEQ  ours977
+	JEQ  ours987
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both978
+	JMP  both988
 
-ours977:
+ours987:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13572,21 +13610,21 @@ ours977:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both978:
+both988:
 	CMPB     65(AX), $0x00
-	JEQ      near979
+	JEQ      near989
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed980
+	JMP      placed990
 
-near979:
+near989:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed980:
-both974:
-skip972:
-both962:
+placed990:
+both984:
+skip982:
+both972:
 	DECQ          R8
-	JNZ           more981
+	JNZ           more991
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13623,42 +13661,42 @@ both962:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more981:
+more991:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols955
+	JLE  cols965
 
-cols956:
+cols966:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols983
+	JGT  cols993
 
-cols982:
+cols992:
 	CMPB       16(AX), $0x00
-	JNE        half984
+	JNE        half994
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both985
+	JMP        both995
 
-half984:
+half994:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both985:
+both995:
 	CMPB       40(AX), $0x00
-	JNE        half986
+	JNE        half996
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both987
+	JMP        both997
 
-half986:
+half996:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both987:
+both997:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13666,7 +13704,7 @@ both987:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half988
+	JNE          half998
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13697,7 +13735,7 @@ both987:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip990
+	JZ           skip1000
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13709,28 +13747,28 @@ both987:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half991
+	JNE          half1001
 	CMPB         65(AX), $0x00
-	JEQ          near993
+	JEQ          near1003
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed994
+	JMP          placed1004
 
-near993:
+near1003:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed994:
-	JMP both992
+placed1004:
+	JMP both1002
 
-half991:
+half1001:
 	CMPB native+8(FP), $0x00
-	JEQ  ours995
+	JEQ  ours1005
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both996
+	JMP  both1006
 
-ours995:
+ours1005:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13743,14 +13781,14 @@ ours995:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both996:
+both1006:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both992:
-skip990:
-	JMP both989
+both1002:
+skip1000:
+	JMP both999
 
-half988:
+half998:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -13768,7 +13806,7 @@ half988:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip997
+	JZ           skip1007
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13777,28 +13815,28 @@ half988:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half998
+	JNE          half1008
 	CMPB         65(AX), $0x00
-	JEQ          near1000
+	JEQ          near1010
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1001
+	JMP          placed1011
 
-near1000:
+near1010:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1001:
-	JMP both999
+placed1011:
+	JMP both1009
 
-half998:
+half1008:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1002
+	JEQ  ours1012
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1003
+	JMP  both1013
 
-ours1002:
+ours1012:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13811,14 +13849,14 @@ ours1002:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1003:
+both1013:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
+both1009:
+skip1007:
 both999:
-skip997:
-both989:
 	DECQ          R8
-	JNZ           more1004
+	JNZ           more1014
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13855,39 +13893,39 @@ both989:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1004:
+more1014:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols982
+	JLE  cols992
 
-cols983:
+cols993:
 	CMPQ       CX, DX
-	JGE        row1005
+	JGE        row1015
 	CMPB       16(AX), $0x00
-	JNE        half1006
+	JNE        half1016
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1007
+	JMP        both1017
 
-half1006:
+half1016:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1007:
+both1017:
 	CMPB       40(AX), $0x00
-	JNE        half1008
+	JNE        half1018
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1009
+	JMP        both1019
 
-half1008:
+half1018:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1009:
+both1019:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13895,7 +13933,7 @@ both1009:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1010
+	JNE          half1020
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13927,7 +13965,7 @@ both1009:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1012
+	JZ           skip1022
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13939,20 +13977,20 @@ both1009:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1013
+	JNE          half1023
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1014
+	JMP          both1024
 
-half1013:
+half1023:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1015
+	JEQ  ours1025
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1016
+	JMP  both1026
 
-ours1015:
+ours1025:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13965,14 +14003,14 @@ ours1015:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1016:
+both1026:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1014:
-skip1012:
-	JMP both1011
+both1024:
+skip1022:
+	JMP both1021
 
-half1010:
+half1020:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -13991,7 +14029,7 @@ half1010:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1017
+	JZ           skip1027
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14000,20 +14038,20 @@ half1010:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1018
+	JNE          half1028
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1019
+	JMP          both1029
 
-half1018:
+half1028:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1020
+	JEQ  ours1030
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1021
+	JMP  both1031
 
-ours1020:
+ours1030:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14026,14 +14064,14 @@ ours1020:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1021:
+both1031:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1019:
-skip1017:
-both1011:
+both1029:
+skip1027:
+both1021:
 	DECQ          R8
-	JNZ           more1022
+	JNZ           more1032
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14070,13 +14108,13 @@ both1011:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1022:
-row1005:
+more1032:
+row1015:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows927
+	JNZ           rows937
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -14118,7 +14156,7 @@ row1005:
 
 // func mapAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·mapAVX2(SB), $16-8
+TEXT ·mapAVX2(SB), $24-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
 	MOVQ         DX, CX
@@ -14132,15 +14170,19 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVQ         88(AX), R8
 	MOVQ         128(AX), R9
 	MOVL         144(AX), R10
+	MOVQ         72(AX), R11
+	IMULQ        32(AX), R11
+	ADDQ         SI, R11
+	MOVQ         R11, 16(SP)
 	VMOVSS       element3f800000<>+0(SB), X3
 	VPXOR        X4, X4, X4
 	VCVTSI2SSQ   DX, X4, X4
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip1024
+	JEQ          skip1034
 	CMPQ         R11, $0x00
-	JLE          last1025
+	JLE          last1035
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -14148,84 +14190,78 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1027
+	JGT          cols1037
 
-cols1026:
-	CMPB       40(AX), $0x00
-	JNE        half1028
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y6
-	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1029
+cols1036:
+	CMPB    40(AX), $0x00
+	JNE     half1038
+	VMOVUPS (R12)(CX*4), Y6
+	VMOVUPS 32(R12)(CX*4), Y7
+	JMP     both1039
 
-half1028:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
+half1038:
+	VPMOVZXWD (R12)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R12)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
-both1029:
+both1039:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1026
+	JLE    cols1036
 
-cols1027:
+cols1037:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1031
+	JGT  cols1041
 
-cols1030:
-	CMPB       40(AX), $0x00
-	JNE        half1032
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both1033
+cols1040:
+	CMPB    40(AX), $0x00
+	JNE     half1042
+	VMOVUPS (R12)(CX*4), Y6
+	JMP     both1043
 
-half1032:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
+half1042:
+	VPMOVZXWD (R12)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
 
-both1033:
+both1043:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1030
+	JLE    cols1040
 
-cols1031:
+cols1041:
 	CMPQ       CX, DX
-	JGE        row1034
+	JGE        row1044
 	CMPB       40(AX), $0x00
-	JNE        half1035
-	PREFETCHT0 3072(R12)(CX*4)
+	JNE        half1045
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1036
+	JMP        both1046
 
-half1035:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R14
-	SUBQ       CX, R14
-	LEAQ       (R12)(CX*2), R12
+half1045:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R14
+	SUBQ    CX, R14
+	LEAQ    (R12)(CX*2), R12
 
-copy1037:
+copy1047:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1037
+	JNZ       copy1047
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1036:
+both1046:
 	VADDPS Y6, Y4, Y4
 
-row1034:
+row1044:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14236,9 +14272,9 @@ row1034:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1025:
+last1035:
 	CMPQ         R11, $0x00
-	JLE          last1038
+	JLE          last1048
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -14247,24 +14283,22 @@ last1025:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1040
+	JGT          cols1050
 
-cols1039:
-	CMPB       40(AX), $0x00
-	JNE        half1041
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y7
-	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1042
+cols1049:
+	CMPB    40(AX), $0x00
+	JNE     half1051
+	VMOVUPS (R12)(CX*4), Y7
+	VMOVUPS 32(R12)(CX*4), Y8
+	JMP     both1052
 
-half1041:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VPMOVZXWD  16(R12)(CX*2), Y8
-	VPSLLD     $0x10, Y8, Y8
+half1051:
+	VPMOVZXWD (R12)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VPMOVZXWD 16(R12)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
 
-both1042:
+both1052:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14272,64 +14306,60 @@ both1042:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1039
+	JLE         cols1049
 
-cols1040:
+cols1050:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1044
+	JGT  cols1054
 
-cols1043:
-	CMPB       40(AX), $0x00
-	JNE        half1045
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1046
+cols1053:
+	CMPB    40(AX), $0x00
+	JNE     half1055
+	VMOVUPS (R12)(CX*4), Y7
+	JMP     both1056
 
-half1045:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
+half1055:
+	VPMOVZXWD (R12)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
-both1046:
+both1056:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1043
+	JLE         cols1053
 
-cols1044:
+cols1054:
 	CMPQ       CX, DX
-	JGE        row1047
+	JGE        row1057
 	CMPB       40(AX), $0x00
-	JNE        half1048
-	PREFETCHT0 3072(R12)(CX*4)
+	JNE        half1058
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1049
+	JMP        both1059
 
-half1048:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPXOR      X7, X7, X7
-	VMOVDQU    X7, (SP)
-	MOVQ       DX, R14
-	SUBQ       CX, R14
-	LEAQ       (R12)(CX*2), R12
+half1058:
+	VPXOR   X7, X7, X7
+	VMOVDQU X7, (SP)
+	MOVQ    DX, R14
+	SUBQ    CX, R14
+	LEAQ    (R12)(CX*2), R12
 
-copy1050:
+copy1060:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1050
+	JNZ       copy1060
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1049:
+both1059:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1047:
+row1057:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14344,9 +14374,9 @@ row1047:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1038:
+last1048:
 	CMPQ         R11, $0x01
-	JLE          last1051
+	JLE          last1061
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -14356,84 +14386,78 @@ last1038:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1053
+	JGT          cols1063
 
-cols1052:
-	CMPB       40(AX), $0x00
-	JNE        half1054
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Y6
-	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both1055
+cols1062:
+	CMPB    40(AX), $0x00
+	JNE     half1064
+	VMOVUPS (R11)(CX*4), Y6
+	VMOVUPS 32(R11)(CX*4), Y7
+	JMP     both1065
 
-half1054:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPMOVZXWD  (R11)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(R11)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
+half1064:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
-both1055:
+both1065:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1052
+	JLE    cols1062
 
-cols1053:
+cols1063:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1057
+	JGT  cols1067
 
-cols1056:
-	CMPB       40(AX), $0x00
-	JNE        half1058
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both1059
+cols1066:
+	CMPB    40(AX), $0x00
+	JNE     half1068
+	VMOVUPS (R11)(CX*4), Y6
+	JMP     both1069
 
-half1058:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPMOVZXWD  (R11)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
+half1068:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
 
-both1059:
+both1069:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1056
+	JLE    cols1066
 
-cols1057:
+cols1067:
 	CMPQ       CX, DX
-	JGE        row1060
+	JGE        row1070
 	CMPB       40(AX), $0x00
-	JNE        half1061
-	PREFETCHT0 3072(R11)(CX*4)
+	JNE        half1071
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1062
+	JMP        both1072
 
-half1061:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R13
-	SUBQ       CX, R13
-	LEAQ       (R11)(CX*2), R11
+half1071:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R11)(CX*2), R11
 
-copy1063:
+copy1073:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1063
+	JNZ       copy1073
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1062:
+both1072:
 	VADDPS Y6, Y4, Y4
 
-row1060:
+row1070:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14444,104 +14468,98 @@ row1060:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last1051:
-skip1024:
-	MOVQ 72(AX), R11
+last1061:
+skip1034:
+	MOVQ 72(AX), R12
 
-rows1064:
+rows1074:
 	CMPB         197(AX), $0x00
-	JEQ          skip1065
-	CMPQ         R11, $0x02
-	JLE          last1066
-	MOVQ         SI, R12
+	JEQ          skip1075
+	CMPQ         R12, $0x02
+	JLE          last1076
+	MOVQ         SI, R11
 	MOVQ         R8, R13
-	ADDQ         32(AX), R12
+	ADDQ         32(AX), R11
 	ADDQ         96(AX), R13
-	ADDQ         32(AX), R12
+	ADDQ         32(AX), R11
 	ADDQ         96(AX), R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1068
+	JGT          cols1078
 
-cols1067:
-	CMPB       40(AX), $0x00
-	JNE        half1069
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y6
-	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both1070
+cols1077:
+	CMPB    40(AX), $0x00
+	JNE     half1079
+	VMOVUPS (R11)(CX*4), Y6
+	VMOVUPS 32(R11)(CX*4), Y7
+	JMP     both1080
 
-half1069:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
+half1079:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
-both1070:
+both1080:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1067
+	JLE    cols1077
 
-cols1068:
+cols1078:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1072
+	JGT  cols1082
 
-cols1071:
-	CMPB       40(AX), $0x00
-	JNE        half1073
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both1074
+cols1081:
+	CMPB    40(AX), $0x00
+	JNE     half1083
+	VMOVUPS (R11)(CX*4), Y6
+	JMP     both1084
 
-half1073:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
+half1083:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
 
-both1074:
+both1084:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1071
+	JLE    cols1081
 
-cols1072:
+cols1082:
 	CMPQ       CX, DX
-	JGE        row1075
+	JGE        row1085
 	CMPB       40(AX), $0x00
-	JNE        half1076
-	PREFETCHT0 3072(R12)(CX*4)
-	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1077
+	JNE        half1086
+	VMASKMOVPS (R11)(CX*4), Y0, Y6
+	JMP        both1087
 
-half1076:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R14
-	SUBQ       CX, R14
-	LEAQ       (R12)(CX*2), R12
+half1086:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R14
+	SUBQ    CX, R14
+	LEAQ    (R11)(CX*2), R11
 
-copy1078:
-	MOVW      -2(R12)(R14*2), CX
+copy1088:
+	MOVW      -2(R11)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1078
+	JNZ       copy1088
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1077:
+both1087:
 	VADDPS Y6, Y4, Y4
 
-row1075:
+row1085:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14552,12 +14570,12 @@ row1075:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1066:
-	CMPQ         R11, $0x01
-	JLE          last1079
-	MOVQ         SI, R12
+last1076:
+	CMPQ         R12, $0x01
+	JLE          last1089
+	MOVQ         SI, R11
 	MOVQ         R8, R13
-	ADDQ         32(AX), R12
+	ADDQ         32(AX), R11
 	ADDQ         96(AX), R13
 	VBROADCASTSS (R13), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
@@ -14565,24 +14583,22 @@ last1066:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1081
+	JGT          cols1091
 
-cols1080:
-	CMPB       40(AX), $0x00
-	JNE        half1082
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y7
-	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both1083
+cols1090:
+	CMPB    40(AX), $0x00
+	JNE     half1092
+	VMOVUPS (R11)(CX*4), Y7
+	VMOVUPS 32(R11)(CX*4), Y8
+	JMP     both1093
 
-half1082:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VPMOVZXWD  16(R12)(CX*2), Y8
-	VPSLLD     $0x10, Y8, Y8
+half1092:
+	VPMOVZXWD (R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VPMOVZXWD 16(R11)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
 
-both1083:
+both1093:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14590,64 +14606,60 @@ both1083:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1080
+	JLE         cols1090
 
-cols1081:
+cols1091:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1085
+	JGT  cols1095
 
-cols1084:
-	CMPB       40(AX), $0x00
-	JNE        half1086
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both1087
+cols1094:
+	CMPB    40(AX), $0x00
+	JNE     half1096
+	VMOVUPS (R11)(CX*4), Y7
+	JMP     both1097
 
-half1086:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
+half1096:
+	VPMOVZXWD (R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
-both1087:
+both1097:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1084
+	JLE         cols1094
 
-cols1085:
+cols1095:
 	CMPQ       CX, DX
-	JGE        row1088
+	JGE        row1098
 	CMPB       40(AX), $0x00
-	JNE        half1089
-	PREFETCHT0 3072(R12)(CX*4)
-	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1090
+	JNE        half1099
+	VMASKMOVPS (R11)(CX*4), Y0, Y7
+	JMP        both1100
 
-half1089:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPXOR      X7, X7, X7
-	VMOVDQU    X7, (SP)
-	MOVQ       DX, R14
-	SUBQ       CX, R14
-	LEAQ       (R12)(CX*2), R12
+half1099:
+	VPXOR   X7, X7, X7
+	VMOVDQU X7, (SP)
+	MOVQ    DX, R14
+	SUBQ    CX, R14
+	LEAQ    (R11)(CX*2), R11
 
-copy1091:
-	MOVW      -2(R12)(R14*2), CX
+copy1101:
+	MOVW      -2(R11)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1091
+	JNZ       copy1101
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1090:
+both1100:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1088:
+row1098:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14662,95 +14674,135 @@ row1088:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1079:
-skip1065:
+last1089:
+skip1075:
 	CMPB  160(AX), $0x00
-	JEQ   skip1092
+	JEQ   skip1102
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1093
+	JZ    id1103
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1093:
+id1103:
 	INCL         R10
 	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R12
-	IMULQ        R12, CX
+	MOVQ         $0x9e3779b97f4a7c15, R11
+	IMULQ        R11, CX
 	ADDQ         136(AX), CX
-	MOVQ         CX, R12
-	SHRQ         $0x1e, R12
-	XORQ         R12, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R12
-	IMULQ        R12, CX
-	MOVQ         CX, R12
-	SHRQ         $0x1b, R12
-	XORQ         R12, CX
-	MOVQ         $0x94d049bb133111eb, R12
-	IMULQ        R12, CX
-	MOVQ         CX, R12
-	SHRQ         $0x1f, R12
-	XORQ         R12, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1e, R11
+	XORQ         R11, CX
+	MOVQ         $0xbf58476d1ce4e5b9, R11
+	IMULQ        R11, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1b, R11
+	XORQ         R11, CX
+	MOVQ         $0x94d049bb133111eb, R11
+	IMULQ        R11, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1f, R11
+	XORQ         R11, CX
 	VMOVQ        CX, X2
 	VPBROADCASTD X2, Y1
 	VPADDD       elementColumns<>+0(SB), Y1, Y1
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1092:
+skip1102:
+	MOVQ SI, CX
+	CMPB 197(AX), $0x00
+	JEQ  skip1104
+	ADDQ 32(AX), CX
+	ADDQ 32(AX), CX
+
+skip1104:
+	MOVQ CX, R11
+	LEAQ 16384(R11), CX
+	CMPQ CX, 16(SP)
+	JLT  more1105
+	SUBQ $0x00004000, R11
+
+more1105:
+	ANDQ $-256, R11
+	SHRQ $0x06, R11
+	RORB $0x02, R11
+	SHLQ $0x06, R11
 	XORQ CX, CX
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JGT  cols1095
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JGT  cols1107
 
-cols1094:
+cols1106:
 	CMPB       40(AX), $0x00
-	JNE        half1096
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Y4
-	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both1097
+	JNE        half1108
+	TESTQ      $0x0000003f, CX
+	JNZ        same1110
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same1110
+	ADDQ       $0x00003000, R11
 
-half1096:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VPMOVZXWD  16(SI)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
+same1110:
+	VMOVUPS (SI)(CX*4), Y4
+	VMOVUPS 32(SI)(CX*4), Y5
+	JMP     both1109
 
-both1097:
+half1108:
+	TESTQ      $0x0000007f, CX
+	JNZ        same1111
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same1111
+	ADDQ       $0x00003000, R11
+
+same1111:
+	VPMOVZXWD (SI)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VPMOVZXWD 16(SI)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+
+both1109:
 	CMPB         196(AX), $0x00
-	JEQ          skip1098
+	JEQ          skip1112
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1099
+	MOVQ         48(AX), R13
+	TESTQ        R13, R13
+	JZ           skip1113
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1100
+	JNE          half1114
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1101
+	JMP          both1115
 
-half1100:
+half1114:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1101:
+both1115:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1099:
-skip1098:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1102
+skip1113:
+skip1112:
+	MOVQ         88(AX), R13
+	TESTQ        R13, R13
+	JZ           skip1116
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -14758,58 +14810,58 @@ skip1098:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1102:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1103
-	VMOVUPS (R12)(CX*4), Y6
+skip1116:
+	MOVQ    104(AX), R13
+	TESTQ   R13, R13
+	JZ      skip1117
+	VMOVUPS (R13)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
-	VMOVUPS 32(R12)(CX*4), Y6
+	VMOVUPS 32(R13)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1103:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1105
-	MOVQ        120(AX), R13
+skip1117:
+	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1106
-	VMOVUPS     (R13)(CX*4), Y6
-	VMOVUPS     (R12)(CX*4), Y7
+	JZ          skip1119
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip1120
+	VMOVUPS     (R14)(CX*4), Y6
+	VMOVUPS     (R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
-	VMOVUPS     32(R13)(CX*4), Y6
-	VMOVUPS     32(R12)(CX*4), Y7
+	VMOVUPS     32(R14)(CX*4), Y6
+	VMOVUPS     32(R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1104
+	JMP         normal1118
 
-skip1106:
-	VMOVUPS (R12)(CX*4), Y6
+skip1120:
+	VMOVUPS (R13)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
-	VMOVUPS 32(R12)(CX*4), Y6
+	VMOVUPS 32(R13)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1105:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1107
-	VMOVUPS (R12)(CX*4), Y6
+skip1119:
+	MOVQ    120(AX), R13
+	TESTQ   R13, R13
+	JZ      skip1121
+	VMOVUPS (R13)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
-	VMOVUPS 32(R12)(CX*4), Y6
+	VMOVUPS 32(R13)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1107:
-normal1104:
+skip1121:
+normal1118:
 	CMPB         198(AX), $0x00
-	JEQ          none1108
+	JEQ          none1122
 	CMPB         198(AX), $0x01
-	JNE          act1109
+	JNE          act1123
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1109:
+act1123:
 	CMPB         198(AX), $0x03
-	JNE          act1110
+	JNE          act1124
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -14819,11 +14871,11 @@ act1109:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1110:
+act1124:
 	CMPB         198(AX), $0x02
-	JNE          act1111
+	JNE          act1125
 	CMPB         16(AX), $0x00
-	JNE          half1112
+	JNE          half1126
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14872,9 +14924,9 @@ act1110:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1113
+	JMP          both1127
 
-half1112:
+half1126:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14915,11 +14967,11 @@ half1112:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1113:
-act1111:
-none1108:
+both1127:
+act1125:
+none1122:
 	CMPB         160(AX), $0x00
-	JEQ          skip1114
+	JEQ          skip1128
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -14943,14 +14995,14 @@ none1108:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1114:
+skip1128:
 	CMPB    16(AX), $0x00
-	JNE     half1115
+	JNE     half1129
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1116
+	JMP     both1130
 
-half1115:
+half1129:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -14980,115 +15032,137 @@ half1115:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1116:
+both1130:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JLE  cols1094
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JLE  cols1106
 
-cols1095:
-	LEAQ 8(CX), R12
-	CMPQ R12, DX
-	JGT  cols1118
+cols1107:
+	LEAQ 8(CX), R13
+	CMPQ R13, DX
+	JGT  cols1132
 
-cols1117:
+cols1131:
 	CMPB       40(AX), $0x00
-	JNE        half1119
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1120
+	JNE        half1133
+	TESTQ      $0x0000003f, CX
+	JNZ        same1135
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same1135
+	ADDQ       $0x00003000, R11
 
-half1119:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
+same1135:
+	VMOVUPS (SI)(CX*4), Y4
+	JMP     both1134
 
-both1120:
+half1133:
+	TESTQ      $0x0000007f, CX
+	JNZ        same1136
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same1136
+	ADDQ       $0x00003000, R11
+
+same1136:
+	VPMOVZXWD (SI)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+
+both1134:
 	CMPB         196(AX), $0x00
-	JEQ          skip1121
+	JEQ          skip1137
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1122
+	MOVQ         48(AX), R13
+	TESTQ        R13, R13
+	JZ           skip1138
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1123
+	JNE          half1139
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1124
+	JMP          both1140
 
-half1123:
+half1139:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1124:
+both1140:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1122:
-skip1121:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1125
+skip1138:
+skip1137:
+	MOVQ         88(AX), R13
+	TESTQ        R13, R13
+	JZ           skip1141
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1125:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1126
-	VMOVUPS (R12)(CX*4), Y5
+skip1141:
+	MOVQ    104(AX), R13
+	TESTQ   R13, R13
+	JZ      skip1142
+	VMOVUPS (R13)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1126:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1128
-	MOVQ        120(AX), R13
+skip1142:
+	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1129
-	VMOVUPS     (R13)(CX*4), Y5
-	VMOVUPS     (R12)(CX*4), Y6
+	JZ          skip1144
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip1145
+	VMOVUPS     (R14)(CX*4), Y5
+	VMOVUPS     (R13)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1127
+	JMP         normal1143
 
-skip1129:
-	VMOVUPS (R12)(CX*4), Y5
+skip1145:
+	VMOVUPS (R13)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1128:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1130
-	VMOVUPS (R12)(CX*4), Y5
+skip1144:
+	MOVQ    120(AX), R13
+	TESTQ   R13, R13
+	JZ      skip1146
+	VMOVUPS (R13)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1130:
-normal1127:
+skip1146:
+normal1143:
 	CMPB         198(AX), $0x00
-	JEQ          none1131
+	JEQ          none1147
 	CMPB         198(AX), $0x01
-	JNE          act1132
+	JNE          act1148
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1132:
+act1148:
 	CMPB         198(AX), $0x03
-	JNE          act1133
+	JNE          act1149
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1133:
+act1149:
 	CMPB         198(AX), $0x02
-	JNE          act1134
+	JNE          act1150
 	CMPB         16(AX), $0x00
-	JNE          half1135
+	JNE          half1151
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15119,9 +15193,9 @@ act1133:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1136
+	JMP          both1152
 
-half1135:
+half1151:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15147,11 +15221,11 @@ half1135:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1136:
-act1134:
-none1131:
+both1152:
+act1150:
+none1147:
 	CMPB         160(AX), $0x00
-	JEQ          skip1137
+	JEQ          skip1153
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15171,13 +15245,13 @@ none1131:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1137:
+skip1153:
 	CMPB    16(AX), $0x00
-	JNE     half1138
+	JNE     half1154
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1139
+	JMP     both1155
 
-half1138:
+half1154:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15193,134 +15267,156 @@ half1138:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1139:
+both1155:
 	ADDQ $0x08, CX
-	LEAQ 8(CX), R12
-	CMPQ R12, DX
-	JLE  cols1117
+	LEAQ 8(CX), R13
+	CMPQ R13, DX
+	JLE  cols1131
 
-cols1118:
+cols1132:
 	CMPQ       CX, DX
-	JGE        row1140
+	JGE        row1156
 	CMPB       40(AX), $0x00
-	JNE        half1141
-	PREFETCHT0 3072(SI)(CX*4)
+	JNE        half1157
+	TESTQ      $0x0000003f, CX
+	JNZ        same1159
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same1159
+	ADDQ       $0x00003000, R11
+
+same1159:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1142
+	JMP        both1158
 
-half1141:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R12
-	SUBQ       CX, R12
-	LEAQ       (SI)(CX*2), R14
+half1157:
+	TESTQ      $0x0000007f, CX
+	JNZ        same1160
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x40, R11
+	TESTL      $0x00000fc0, R11
+	JNZ        same1160
+	ADDQ       $0x00003000, R11
 
-copy1143:
-	MOVW      -2(R14)(R12*2), R13
-	MOVW      R13, -2(SP)(R12*2)
-	DECQ      R12
-	JNZ       copy1143
+same1160:
+	VPXOR   X4, X4, X4
+	VMOVDQU X4, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (SI)(CX*2), R14
+
+copy1161:
+	MOVW      -2(R14)(R11*2), R13
+	MOVW      R13, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy1161
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1142:
+both1158:
 	CMPB         196(AX), $0x00
-	JEQ          skip1144
+	JEQ          skip1162
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1145
+	MOVQ         48(AX), R11
+	TESTQ        R11, R11
+	JZ           skip1163
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1146
+	JNE          half1164
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1147
+	JMP          both1165
 
-half1146:
+half1164:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
-	MOVQ       DX, R12
-	SUBQ       CX, R12
+	MOVQ       DX, R11
+	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R14
 
-copy1148:
-	MOVW      -2(R14)(R12*2), R13
-	MOVW      R13, -2(SP)(R12*2)
-	DECQ      R12
-	JNZ       copy1148
+copy1166:
+	MOVW      -2(R14)(R11*2), R13
+	MOVW      R13, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy1166
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1147:
+both1165:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1145:
-skip1144:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1149
+skip1163:
+skip1162:
+	MOVQ         88(AX), R11
+	TESTQ        R11, R11
+	JZ           skip1167
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1149:
-	MOVQ       104(AX), R12
-	TESTQ      R12, R12
-	JZ         skip1150
-	VMASKMOVPS (R12)(CX*4), Y0, Y5
+skip1167:
+	MOVQ       104(AX), R11
+	TESTQ      R11, R11
+	JZ         skip1168
+	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1150:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1152
+skip1168:
+	MOVQ        112(AX), R11
+	TESTQ       R11, R11
+	JZ          skip1170
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1153
+	JZ          skip1171
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
-	VMASKMOVPS  (R12)(CX*4), Y0, Y6
+	VMASKMOVPS  (R11)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1151
+	JMP         normal1169
 
-skip1153:
-	VMASKMOVPS (R12)(CX*4), Y0, Y5
+skip1171:
+	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1152:
-	MOVQ       120(AX), R12
-	TESTQ      R12, R12
-	JZ         skip1154
-	VMASKMOVPS (R12)(CX*4), Y0, Y5
+skip1170:
+	MOVQ       120(AX), R11
+	TESTQ      R11, R11
+	JZ         skip1172
+	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1154:
-normal1151:
+skip1172:
+normal1169:
 	CMPB         198(AX), $0x00
-	JEQ          none1155
+	JEQ          none1173
 	CMPB         198(AX), $0x01
-	JNE          act1156
+	JNE          act1174
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1156:
+act1174:
 	CMPB         198(AX), $0x03
-	JNE          act1157
+	JNE          act1175
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1157:
+act1175:
 	CMPB         198(AX), $0x02
-	JNE          act1158
+	JNE          act1176
 	CMPB         16(AX), $0x00
-	JNE          half1159
+	JNE          half1177
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15351,9 +15447,9 @@ act1157:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1160
+	JMP          both1178
 
-half1159:
+half1177:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15379,11 +15475,11 @@ half1159:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1160:
-act1158:
-none1155:
+both1178:
+act1176:
+none1173:
 	CMPB         160(AX), $0x00
-	JEQ          skip1161
+	JEQ          skip1179
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15403,13 +15499,13 @@ none1155:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1161:
+skip1179:
 	CMPB       16(AX), $0x00
-	JNE        half1162
+	JNE        half1180
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1163
+	JMP        both1181
 
-half1162:
+half1180:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15424,24 +15520,24 @@ half1162:
 	VEXTRACTI128 $0x01, Y8, X4
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (SP)
-	MOVQ         DX, R12
-	SUBQ         CX, R12
+	MOVQ         DX, R11
+	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1164:
-	MOVW -2(SP)(R12*2), CX
-	MOVW CX, -2(R13)(R12*2)
-	DECQ R12
-	JNZ  copy1164
+copy1182:
+	MOVW -2(SP)(R11*2), CX
+	MOVW CX, -2(R13)(R11*2)
+	DECQ R11
+	JNZ  copy1182
 
-both1163:
-row1140:
+both1181:
+row1156:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
-	DECQ R11
-	JNZ  rows1064
+	DECQ R12
+	JNZ  rows1074
 	VZEROUPPER
 	RET
 
@@ -15477,16 +15573,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1165:
+rows1183:
 	CMPB  128(AX), $0x00
-	JEQ   skip1166
+	JEQ   skip1184
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1167
+	JZ    id1185
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1167:
+id1185:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -15511,56 +15607,56 @@ id1167:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1166:
+skip1184:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1169
+	JGT  cols1187
 
-cols1168:
+cols1186:
 	CMPB       40(AX), $0x00
-	JNE        half1170
+	JNE        half1188
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1171
+	JMP        both1189
 
-half1170:
+half1188:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1171:
+both1189:
 	CMPB       152(AX), $0x00
-	JEQ        skip1172
+	JEQ        skip1190
 	CMPB       64(AX), $0x00
-	JNE        half1173
+	JNE        half1191
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1174
+	JMP        both1192
 
-half1173:
+half1191:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1174:
+both1192:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1175
+	JNE          act1193
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1175:
+act1193:
 	CMPB         152(AX), $0x03
-	JNE          act1176
+	JNE          act1194
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -15569,16 +15665,16 @@ act1175:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1176:
+act1194:
 	CMPB         152(AX), $0x02
-	JNE          act1177
+	JNE          act1195
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1178
+	JEQ          skip1196
 	VBROADCASTSS 124(AX), Y8
 
-skip1178:
+skip1196:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -15586,18 +15682,18 @@ skip1178:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1177:
-skip1172:
+act1195:
+skip1190:
 	CMPB         128(AX), $0x00
-	JEQ          skip1179
+	JEQ          skip1197
 	CMPB         152(AX), $0x01
-	JNE          draws1180
+	JNE          draws1198
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1181
+	JMP          drawn1199
 
-draws1180:
+draws1198:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -15621,15 +15717,15 @@ draws1180:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1181:
-skip1179:
+drawn1199:
+skip1197:
 	CMPB    16(AX), $0x00
-	JNE     half1182
+	JNE     half1200
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1183
+	JMP     both1201
 
-half1182:
+half1200:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15659,198 +15755,53 @@ half1182:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1183:
+both1201:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1184
+	JZ      skip1202
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1184:
+skip1202:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1168
+	JLE  cols1186
 
-cols1169:
+cols1187:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1186
+	JGT  cols1204
 
-cols1185:
+cols1203:
 	CMPB       40(AX), $0x00
-	JNE        half1187
+	JNE        half1205
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1188
+	JMP        both1206
 
-half1187:
+half1205:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1188:
+both1206:
 	CMPB       152(AX), $0x00
-	JEQ        skip1189
+	JEQ        skip1207
 	CMPB       64(AX), $0x00
-	JNE        half1190
+	JNE        half1208
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1191
+	JMP        both1209
 
-half1190:
+half1208:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1191:
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	CMPB         152(AX), $0x01
-	JNE          act1192
-	VCMPPS       $0x1e, Y5, Y4, Y6
-	VPAND        Y6, Y3, Y3
-
-act1192:
-	CMPB         152(AX), $0x03
-	JNE          act1193
-	VBROADCASTSS element3c23d70a<>+0(SB), Y6
-	VMULPS       Y6, Y3, Y6
-	VCMPPS       $0x1e, Y5, Y4, Y7
-	VBLENDVPS    Y7, Y3, Y6, Y3
-
-act1193:
-	CMPB         152(AX), $0x02
-	JNE          act1194
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VBROADCASTSS element3f800000<>+0(SB), Y7
-	CMPB         128(AX), $0x00
-	JEQ          skip1195
-	VBROADCASTSS 124(AX), Y6
-
-skip1195:
-	VMINPS      Y4, Y5, Y4
-	VFMADD213PS Y7, Y6, Y4
-	VMULPS      Y4, Y3, Y3
-
-act1194:
-skip1189:
-	CMPB         128(AX), $0x00
-	JEQ          skip1196
-	CMPB         152(AX), $0x01
-	JNE          draws1197
-	VBROADCASTSS 120(AX), Y4
-	VMULPS       Y4, Y3, Y3
-	JMP          drawn1198
-
-draws1197:
-	VBROADCASTSS element7feb352d<>+0(SB), Y4
-	VBROADCASTSS element846ca68b<>+0(SB), Y5
-	VBROADCASTSS element78dde6c4<>+0(SB), Y6
-	VBROADCASTSS 120(AX), Y8
-	VPBROADCASTW 116(AX), Y7
-	VPSRLD       $0x10, Y1, Y9
-	VPXOR        Y1, Y9, Y9
-	VPADDD       Y6, Y1, Y1
-	VPMULLD      Y4, Y9, Y9
-	VPSRLD       $0x0f, Y9, Y4
-	VPXOR        Y4, Y9, Y9
-	VPXOR        Y2, Y9, Y9
-	VPMULLD      Y5, Y9, Y9
-	VPMAXUW      Y7, Y9, Y4
-	VPCMPEQW     Y4, Y9, Y4
-	VPMOVSXWD    X4, Y4
-	VMULPS       Y8, Y3, Y3
-	VPAND        Y4, Y3, Y3
-
-drawn1198:
-skip1196:
-	CMPB    16(AX), $0x00
-	JNE     half1199
-	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1200
-
-half1199:
-	VBROADCASTSS element00000001<>+0(SB), Y4
-	VBROADCASTSS element00007fff<>+0(SB), Y5
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y3, Y7
-	VPAND        Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VPADDD       Y3, Y7, Y7
-	VCMPPS       $0x03, Y3, Y3, Y4
-	VPOR         Y6, Y3, Y5
-	VBLENDVPS    Y4, Y5, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X4
-	VPACKUSDW    X4, X7, X4
-	VMOVDQU      X4, (BX)(CX*2)
-
-both1200:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1201
-	VADDPS  (R11)(CX*4), Y3, Y3
-	VMOVUPS Y3, (R11)(CX*4)
-
-skip1201:
-	ADDQ $0x08, CX
-	LEAQ 8(CX), R11
-	CMPQ R11, DX
-	JLE  cols1185
-
-cols1186:
-	CMPQ       CX, DX
-	JGE        row1202
-	CMPB       40(AX), $0x00
-	JNE        half1203
-	PREFETCHT0 3072(SI)(CX*4)
-	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1204
-
-half1203:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPXOR      X3, X3, X3
-	VMOVDQU    X3, (SP)
-	MOVQ       DX, R11
-	SUBQ       CX, R11
-	LEAQ       (SI)(CX*2), R13
-
-copy1205:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy1205
-	VPMOVZXWD (SP), Y3
-	VPSLLD    $0x10, Y3, Y3
-
-both1204:
-	CMPB       152(AX), $0x00
-	JEQ        skip1206
-	CMPB       64(AX), $0x00
-	JNE        half1207
-	PREFETCHT0 3072(DI)(CX*4)
-	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1208
-
-half1207:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R11
-	SUBQ       CX, R11
-	LEAQ       (DI)(CX*2), R13
-
-copy1209:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy1209
-	VPMOVZXWD (SP), Y4
-	VPSLLD    $0x10, Y4, Y4
-
-both1208:
+both1209:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
 	JNE          act1210
@@ -15880,7 +15831,7 @@ skip1213:
 	VMULPS      Y4, Y3, Y3
 
 act1212:
-skip1206:
+skip1207:
 	CMPB         128(AX), $0x00
 	JEQ          skip1214
 	CMPB         152(AX), $0x01
@@ -15911,12 +15862,157 @@ draws1215:
 
 drawn1216:
 skip1214:
-	CMPB       16(AX), $0x00
-	JNE        half1217
-	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1218
+	CMPB    16(AX), $0x00
+	JNE     half1217
+	VMOVUPS Y3, (BX)(CX*4)
+	JMP     both1218
 
 half1217:
+	VBROADCASTSS element00000001<>+0(SB), Y4
+	VBROADCASTSS element00007fff<>+0(SB), Y5
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y3, Y7
+	VPAND        Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       Y3, Y7, Y7
+	VCMPPS       $0x03, Y3, Y3, Y4
+	VPOR         Y6, Y3, Y5
+	VBLENDVPS    Y4, Y5, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X4
+	VPACKUSDW    X4, X7, X4
+	VMOVDQU      X4, (BX)(CX*2)
+
+both1218:
+	MOVQ    88(AX), R11
+	TESTQ   R11, R11
+	JZ      skip1219
+	VADDPS  (R11)(CX*4), Y3, Y3
+	VMOVUPS Y3, (R11)(CX*4)
+
+skip1219:
+	ADDQ $0x08, CX
+	LEAQ 8(CX), R11
+	CMPQ R11, DX
+	JLE  cols1203
+
+cols1204:
+	CMPQ       CX, DX
+	JGE        row1220
+	CMPB       40(AX), $0x00
+	JNE        half1221
+	PREFETCHT0 3072(SI)(CX*4)
+	VMASKMOVPS (SI)(CX*4), Y0, Y3
+	JMP        both1222
+
+half1221:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R11
+	SUBQ       CX, R11
+	LEAQ       (SI)(CX*2), R13
+
+copy1223:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy1223
+	VPMOVZXWD (SP), Y3
+	VPSLLD    $0x10, Y3, Y3
+
+both1222:
+	CMPB       152(AX), $0x00
+	JEQ        skip1224
+	CMPB       64(AX), $0x00
+	JNE        half1225
+	PREFETCHT0 3072(DI)(CX*4)
+	VMASKMOVPS (DI)(CX*4), Y0, Y4
+	JMP        both1226
+
+half1225:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R11
+	SUBQ       CX, R11
+	LEAQ       (DI)(CX*2), R13
+
+copy1227:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy1227
+	VPMOVZXWD (SP), Y4
+	VPSLLD    $0x10, Y4, Y4
+
+both1226:
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	CMPB         152(AX), $0x01
+	JNE          act1228
+	VCMPPS       $0x1e, Y5, Y4, Y6
+	VPAND        Y6, Y3, Y3
+
+act1228:
+	CMPB         152(AX), $0x03
+	JNE          act1229
+	VBROADCASTSS element3c23d70a<>+0(SB), Y6
+	VMULPS       Y6, Y3, Y6
+	VCMPPS       $0x1e, Y5, Y4, Y7
+	VBLENDVPS    Y7, Y3, Y6, Y3
+
+act1229:
+	CMPB         152(AX), $0x02
+	JNE          act1230
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VBROADCASTSS element3f800000<>+0(SB), Y7
+	CMPB         128(AX), $0x00
+	JEQ          skip1231
+	VBROADCASTSS 124(AX), Y6
+
+skip1231:
+	VMINPS      Y4, Y5, Y4
+	VFMADD213PS Y7, Y6, Y4
+	VMULPS      Y4, Y3, Y3
+
+act1230:
+skip1224:
+	CMPB         128(AX), $0x00
+	JEQ          skip1232
+	CMPB         152(AX), $0x01
+	JNE          draws1233
+	VBROADCASTSS 120(AX), Y4
+	VMULPS       Y4, Y3, Y3
+	JMP          drawn1234
+
+draws1233:
+	VBROADCASTSS element7feb352d<>+0(SB), Y4
+	VBROADCASTSS element846ca68b<>+0(SB), Y5
+	VBROADCASTSS element78dde6c4<>+0(SB), Y6
+	VBROADCASTSS 120(AX), Y8
+	VPBROADCASTW 116(AX), Y7
+	VPSRLD       $0x10, Y1, Y9
+	VPXOR        Y1, Y9, Y9
+	VPADDD       Y6, Y1, Y1
+	VPMULLD      Y4, Y9, Y9
+	VPSRLD       $0x0f, Y9, Y4
+	VPXOR        Y4, Y9, Y9
+	VPXOR        Y2, Y9, Y9
+	VPMULLD      Y5, Y9, Y9
+	VPMAXUW      Y7, Y9, Y4
+	VPCMPEQW     Y4, Y9, Y4
+	VPMOVSXWD    X4, Y4
+	VMULPS       Y8, Y3, Y3
+	VPAND        Y4, Y3, Y3
+
+drawn1234:
+skip1232:
+	CMPB       16(AX), $0x00
+	JNE        half1235
+	VMASKMOVPS Y3, Y0, (BX)(CX*4)
+	JMP        both1236
+
+half1235:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15935,26 +16031,26 @@ half1217:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1219:
+copy1237:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1219
+	JNZ  copy1237
 
-both1218:
+both1236:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1220
+	JZ      skip1238
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1220:
-row1202:
+skip1238:
+row1220:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1165
+	JNZ  rows1183
 	VZEROUPPER
 	RET
 
@@ -15977,43 +16073,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1221:
+rows1239:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1223
+	JGT  cols1241
 
-cols1222:
+cols1240:
 	CMPB       40(AX), $0x00
-	JNE        half1224
+	JNE        half1242
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1225
+	JMP        both1243
 
-half1224:
+half1242:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1225:
+both1243:
 	CMPB       64(AX), $0x00
-	JNE        half1226
+	JNE        half1244
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1227
+	JMP        both1245
 
-half1226:
+half1244:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1227:
+both1245:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -16029,12 +16125,12 @@ both1227:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1228
+	JNE          half1246
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1229
+	JMP          both1247
 
-half1228:
+half1246:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16064,42 +16160,42 @@ half1228:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1229:
+both1247:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1222
+	JLE  cols1240
 
-cols1223:
+cols1241:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1231
+	JGT  cols1249
 
-cols1230:
+cols1248:
 	CMPB       40(AX), $0x00
-	JNE        half1232
+	JNE        half1250
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1233
+	JMP        both1251
 
-half1232:
+half1250:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1233:
+both1251:
 	CMPB       64(AX), $0x00
-	JNE        half1234
+	JNE        half1252
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1235
+	JMP        both1253
 
-half1234:
+half1252:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1235:
+both1253:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -16108,11 +16204,11 @@ both1235:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1236
+	JNE          half1254
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1237
+	JMP          both1255
 
-half1236:
+half1254:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16128,22 +16224,22 @@ half1236:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1237:
+both1255:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1230
+	JLE  cols1248
 
-cols1231:
+cols1249:
 	CMPQ       CX, DX
-	JGE        row1238
+	JGE        row1256
 	CMPB       40(AX), $0x00
-	JNE        half1239
+	JNE        half1257
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1240
+	JMP        both1258
 
-half1239:
+half1257:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -16151,22 +16247,22 @@ half1239:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1241:
+copy1259:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1241
+	JNZ       copy1259
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1240:
+both1258:
 	CMPB       64(AX), $0x00
-	JNE        half1242
+	JNE        half1260
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1243
+	JMP        both1261
 
-half1242:
+half1260:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16174,15 +16270,15 @@ half1242:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1244:
+copy1262:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1244
+	JNZ       copy1262
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1243:
+both1261:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -16191,11 +16287,11 @@ both1243:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1245
+	JNE          half1263
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1246
+	JMP          both1264
 
-half1245:
+half1263:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16214,19 +16310,19 @@ half1245:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1247:
+copy1265:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1247
+	JNZ  copy1265
 
-both1246:
-row1238:
+both1264:
+row1256:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1221
+	JNZ  rows1239
 	VZEROUPPER
 	RET
 
@@ -16250,9 +16346,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1249:
+group1267:
 	CMPQ         R9, $0x01
-	JLT          group1250
+	JLT          group1268
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -16263,39 +16359,39 @@ group1249:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1252
+	JGT          cols1270
 
-cols1251:
+cols1269:
 	CMPB       40(AX), $0x00
-	JNE        half1253
+	JNE        half1271
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1254
+	JMP        both1272
 
-half1253:
+half1271:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1254:
+both1272:
 	CMPB       64(AX), $0x00
-	JNE        half1255
+	JNE        half1273
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1256
+	JMP        both1274
 
-half1255:
+half1273:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1256:
+both1274:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16326,38 +16422,38 @@ both1256:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1251
+	JLE         cols1269
 
-cols1252:
+cols1270:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1258
+	JGT  cols1276
 
-cols1257:
+cols1275:
 	CMPB       40(AX), $0x00
-	JNE        half1259
+	JNE        half1277
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1260
+	JMP        both1278
 
-half1259:
+half1277:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1260:
+both1278:
 	CMPB       64(AX), $0x00
-	JNE        half1261
+	JNE        half1279
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1262
+	JMP        both1280
 
-half1261:
+half1279:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1262:
+both1280:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16376,18 +16472,18 @@ both1262:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1257
+	JLE         cols1275
 
-cols1258:
+cols1276:
 	CMPQ       CX, DX
-	JGE        row1263
+	JGE        row1281
 	CMPB       40(AX), $0x00
-	JNE        half1264
+	JNE        half1282
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1265
+	JMP        both1283
 
-half1264:
+half1282:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -16395,22 +16491,22 @@ half1264:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1266:
+copy1284:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1266
+	JNZ       copy1284
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1265:
+both1283:
 	CMPB       64(AX), $0x00
-	JNE        half1267
+	JNE        half1285
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1268
+	JMP        both1286
 
-half1267:
+half1285:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -16418,15 +16514,15 @@ half1267:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1269:
+copy1287:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1269
+	JNZ       copy1287
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1268:
+both1286:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16443,7 +16539,7 @@ both1268:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1263:
+row1281:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -16468,36 +16564,36 @@ row1263:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1271
+	JGT          cols1289
 
-cols1270:
+cols1288:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1272
+	JNE     half1290
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1273
+	JMP     both1291
 
-half1272:
+half1290:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1273:
+both1291:
 	CMPB    64(AX), $0x00
-	JNE     half1274
+	JNE     half1292
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1275
+	JMP     both1293
 
-half1274:
+half1292:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1275:
+both1293:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -16509,12 +16605,12 @@ both1275:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1276
+	JNE         half1294
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1277
+	JMP         both1295
 
-half1276:
+half1294:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -16544,50 +16640,50 @@ half1276:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1277:
+both1295:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1270
+	JLE  cols1288
 
-cols1271:
+cols1289:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1279
+	JGT  cols1297
 
-cols1278:
+cols1296:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1280
+	JNE     half1298
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1281
+	JMP     both1299
 
-half1280:
+half1298:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1281:
+both1299:
 	CMPB    64(AX), $0x00
-	JNE     half1282
+	JNE     half1300
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1283
+	JMP     both1301
 
-half1282:
+half1300:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1283:
+both1301:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1284
+	JNE         half1302
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1285
+	JMP         both1303
 
-half1284:
+half1302:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -16603,69 +16699,69 @@ half1284:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1285:
+both1303:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1278
+	JLE  cols1296
 
-cols1279:
+cols1297:
 	CMPQ       CX, DX
-	JGE        row1286
+	JGE        row1304
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1287
+	JNE        half1305
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1288
+	JMP        both1306
 
-half1287:
+half1305:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1289:
+copy1307:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1289
+	JNZ       copy1307
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1288:
+both1306:
 	CMPB       64(AX), $0x00
-	JNE        half1290
+	JNE        half1308
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1291
+	JMP        both1309
 
-half1290:
+half1308:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1292:
+copy1310:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1292
+	JNZ       copy1310
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1291:
+both1309:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1293
+	JNE         half1311
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1294
+	JMP         both1312
 
-half1293:
+half1311:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16684,21 +16780,21 @@ half1293:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1295:
+copy1313:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1295
+	JNZ  copy1313
 
-both1294:
-row1286:
+both1312:
+row1304:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1249
+	JMP  group1267
 
-group1250:
+group1268:
 	VZEROUPPER
 	RET
 
@@ -16716,23 +16812,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1297:
+far1315:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1297
+	JLT  far1315
 
-turn1298:
+turn1316:
 	CMPQ  BX, 48(AX)
-	JCC   skip1299
+	JCC   skip1317
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1300
+	JZ    have1318
 	MOVL  (CX)(BX*4), SI
 
-have1300:
+have1318:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16740,25 +16836,25 @@ have1300:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1301
+	JZ    even1319
 	LEAQ  (CX)(SI*4), CX
 
-even1301:
+even1319:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1302
+	JGE   next1320
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1303
+	JZ    unlisted1321
 	MOVL  (R8)(CX*4), SI
 
-unlisted1303:
+unlisted1321:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1302:
+next1320:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -16766,17 +16862,17 @@ next1302:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1305
+	JGT          cols1323
 
-cols1304:
+cols1322:
 	CMPB       16(AX), $0x00
-	JNE        half1306
+	JNE        half1324
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1307
+	JMP        both1325
 
-half1306:
+half1324:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -16784,46 +16880,46 @@ half1306:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1307:
+both1325:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1304
+	JLE  cols1322
 
-cols1305:
+cols1323:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1309
+	JGT  cols1327
 
-cols1308:
+cols1326:
 	CMPB       16(AX), $0x00
-	JNE        half1310
+	JNE        half1328
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1311
+	JMP        both1329
 
-half1310:
+half1328:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1311:
+both1329:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1308
+	JLE    cols1326
 
-cols1309:
+cols1327:
 	CMPQ       CX, DX
-	JGE        row1312
+	JGE        row1330
 	CMPB       16(AX), $0x00
-	JNE        half1313
+	JNE        half1331
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1314
+	JMP        both1332
 
-half1313:
+half1331:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16831,19 +16927,19 @@ half1313:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1315:
+copy1333:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1315
+	JNZ       copy1333
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1314:
+both1332:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1312:
+row1330:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -16854,17 +16950,17 @@ row1312:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1299:
+skip1317:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1316
+	JCC   skip1334
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1317
+	JZ    have1335
 	MOVL  (CX)(BX*4), SI
 
-have1317:
+have1335:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16872,10 +16968,10 @@ have1317:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1318
+	JZ    even1336
 	LEAQ  (R10)(CX*4), R10
 
-even1318:
+even1336:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -16883,26 +16979,26 @@ even1318:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1320
+	JGT          cols1338
 
-cols1319:
+cols1337:
 	CMPB    16(AX), $0x00
-	JNE     half1321
+	JNE     half1339
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1322
+	JMP     both1340
 
-half1321:
+half1339:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1322:
+both1340:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1323
+	JNE          half1341
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16947,9 +17043,9 @@ both1322:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1324
+	JMP          both1342
 
-half1323:
+half1341:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -16986,31 +17082,31 @@ half1323:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1324:
+both1342:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1319
+	JLE  cols1337
 
-cols1320:
+cols1338:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1326
+	JGT  cols1344
 
-cols1325:
+cols1343:
 	CMPB    16(AX), $0x00
-	JNE     half1327
+	JNE     half1345
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1328
+	JMP     both1346
 
-half1327:
+half1345:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1328:
+both1346:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1329
+	JNE          half1347
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17038,9 +17134,9 @@ both1328:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1330
+	JMP          both1348
 
-half1329:
+half1347:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17063,39 +17159,39 @@ half1329:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1330:
+both1348:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1325
+	JLE  cols1343
 
-cols1326:
+cols1344:
 	CMPQ       CX, DX
-	JGE        row1331
+	JGE        row1349
 	CMPB       16(AX), $0x00
-	JNE        half1332
+	JNE        half1350
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1333
+	JMP        both1351
 
-half1332:
+half1350:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1334:
+copy1352:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1334
+	JNZ       copy1352
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1333:
+both1351:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1335
+	JNE          half1353
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -17124,9 +17220,9 @@ both1333:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1336
+	JMP          both1354
 
-half1335:
+half1353:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -17150,8 +17246,8 @@ half1335:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1336:
-row1331:
+both1354:
+row1349:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -17164,28 +17260,28 @@ row1331:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1338
+	JZ           skip1356
 	MOVL         (CX)(SI*4), R8
 
-skip1338:
+skip1356:
 	TESTQ  R8, R8
-	JS     unlabelled1337
+	JS     unlabelled1355
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1337:
-skip1316:
+unlabelled1355:
+skip1334:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1339
+	JCC   skip1357
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1340
+	JZ    have1358
 	MOVL  (CX)(BX*4), SI
 
-have1340:
+have1358:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17193,17 +17289,17 @@ have1340:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1341
+	JZ    even1359
 	LEAQ  (R10)(CX*4), R10
 
-even1341:
+even1359:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1342
+	JZ    skip1360
 	MOVL  (CX)(SI*4), R8
 
-skip1342:
+skip1360:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -17211,92 +17307,92 @@ skip1342:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1343
+	JS     unlabelled1361
 	CMPB   16(AX), $0x00
-	JNE    half1344
+	JNE    half1362
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1345
+	JMP    both1363
 
-half1344:
+half1362:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1345:
+both1363:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1343
+	JNE          unlabelled1361
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1347:
+next1365:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1349
+	JGT     last1367
 	CMPB    16(AX), $0x00
-	JNE     half1350
+	JNE     half1368
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1351
+	JMP     both1369
 
-half1350:
+half1368:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1351:
+both1369:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1346
+	JNZ       found1364
 	ADDQ      $0x08, CX
-	JMP       next1347
+	JMP       next1365
 
-last1349:
+last1367:
 	CMPQ       CX, DX
-	JGE        end1348
+	JGE        end1366
 	CMPB       16(AX), $0x00
-	JNE        half1352
+	JNE        half1370
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1353
+	JMP        both1371
 
-half1352:
+half1370:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1354:
+copy1372:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1354
+	JNZ       copy1372
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1353:
+both1371:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1346
+	JNZ       found1364
 	MOVQ      DX, CX
-	JMP       end1348
+	JMP       end1366
 
-found1346:
+found1364:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1348:
+end1366:
 	CMPQ CX, R8
-	JNE  unlabelled1343
+	JNE  unlabelled1361
 	INCQ 112(AX)
 
-unlabelled1343:
+unlabelled1361:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1355
+	JZ           skip1373
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -17305,18 +17401,18 @@ unlabelled1343:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1357
+	JGT          cols1375
 
-cols1356:
+cols1374:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1358
+	JNE     half1376
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1359
+	JMP     both1377
 
-half1358:
+half1376:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17346,25 +17442,25 @@ half1358:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1359:
+both1377:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1356
+	JLE  cols1374
 
-cols1357:
+cols1375:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1361
+	JGT  cols1379
 
-cols1360:
+cols1378:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1362
+	JNE     half1380
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1363
+	JMP     both1381
 
-half1362:
+half1380:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -17380,22 +17476,22 @@ half1362:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1363:
+both1381:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1360
+	JLE  cols1378
 
-cols1361:
+cols1379:
 	CMPQ       CX, DX
-	JGE        row1364
+	JGE        row1382
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1365
+	JNE        half1383
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1366
+	JMP        both1384
 
-half1365:
+half1383:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17414,20 +17510,20 @@ half1365:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1367:
+copy1385:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1367
+	JNZ  copy1385
 
-both1366:
-row1364:
-skip1355:
-skip1339:
+both1384:
+row1382:
+skip1373:
+skip1357:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1298
+	JLT  turn1316
 	VZEROUPPER
 	RET
 
@@ -17449,404 +17545,165 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1368:
+rows1386:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1370
+	JGT  cols1388
 
-cols1369:
+cols1387:
 	CMPB       16(AX), $0x00
-	JNE        half1371
+	JNE        half1389
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1372
+	JMP        both1390
 
-half1371:
+half1389:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1372:
+both1390:
 	CMPB       40(AX), $0x00
-	JNE        half1373
+	JNE        half1391
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1374
+	JMP        both1392
 
-half1373:
+half1391:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1374:
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	VBROADCASTSS element80000000<>+0(SB), Y6
-	VMAXPS       Y3, Y5, Y5
-	VFNMADD231PS Y3, Y4, Y5
-	VPOR         Y6, Y3, Y6
-	VADDPS       Y5, Y2, Y2
-	CMPB         16(AX), $0x00
-	JNE          half1375
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f318000<>+0(SB), Y8
-	VBROADCASTSS elementb95e8083<>+0(SB), Y9
-	VFNMADD231PS Y8, Y5, Y6
-	VFNMADD231PS Y9, Y5, Y6
-	VBROADCASTSS element3ab511f9<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3c091d05<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3d2aac79<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3efffffe<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1377
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1378
-	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1379
-
-half1378:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (DI)(CX*2)
-
-both1379:
-skip1377:
-	JMP both1376
-
-half1375:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f317218<>+0(SB), Y8
-	VFNMADD231PS Y8, Y5, Y6
-	VBROADCASTSS element3d291291<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3f00035c<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1380
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1381
-	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1382
-
-half1381:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (DI)(CX*2)
-
-both1382:
-skip1380:
-both1376:
-	DECQ         R8
-	JNZ          more1383
-	VCVTPS2PD    X2, Y3
-	VEXTRACTF128 $0x01, Y2, X2
-	VCVTPS2PD    X2, Y2
-	VADDPD       Y2, Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X2
-	VADDPD       X2, X3, X2
-	VPERMILPD    $0x01, X2, X3
-	VADDSD       X2, X3, X2
-	VADDSD       344(AX), X2, X2
-	VMOVSD       X2, 344(AX)
-	VPBROADCASTQ elementOne<>+0(SB), Y2
-	VCVTPS2PD    X1, Y3
-	VMULPD       88(AX), Y3, Y3
-	VPSUBQ       Y2, Y3, Y4
-	VPSRLQ       $0x34, Y4, Y4
-	VPADDQ       216(AX), Y4, Y5
-	VMOVUPD      Y5, 216(AX)
-	VPSLLQ       $0x34, Y4, Y4
-	VPSUBQ       Y4, Y3, Y3
-	VMOVUPD      Y3, 88(AX)
-	VEXTRACTF128 $0x01, Y1, X1
-	VCVTPS2PD    X1, Y1
-	VMULPD       120(AX), Y1, Y1
-	VPSUBQ       Y2, Y1, Y2
-	VPSRLQ       $0x34, Y2, Y2
-	VPADDQ       248(AX), Y2, Y3
-	VMOVUPD      Y3, 248(AX)
-	VPSLLQ       $0x34, Y2, Y2
-	VPSUBQ       Y2, Y1, Y1
-	VMOVUPD      Y1, 120(AX)
-	VBROADCASTSS element00000000<>+0(SB), Y2
-	VBROADCASTSS element3f800000<>+0(SB), Y1
-	MOVQ         $0x00000010, R8
-
-more1383:
-	ADDQ $0x08, CX
-	LEAQ 8(CX), R10
-	CMPQ R10, DX
-	JLE  cols1369
-
-cols1370:
-	CMPQ       CX, DX
-	JGE        row1384
-	CMPB       16(AX), $0x00
-	JNE        half1385
-	PREFETCHT0 3072(BX)(CX*4)
-	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1386
-
-half1385:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPXOR      X3, X3, X3
-	VMOVDQU    X3, (SP)
-	MOVQ       DX, R10
-	SUBQ       CX, R10
-	LEAQ       (BX)(CX*2), R12
-
-copy1387:
-	MOVW      -2(R12)(R10*2), R11
-	MOVW      R11, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy1387
-	VPMOVZXWD (SP), Y3
-	VPSLLD    $0x10, Y3, Y3
-
-both1386:
-	CMPB       40(AX), $0x00
-	JNE        half1388
-	PREFETCHT0 3072(SI)(CX*4)
-	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1389
-
-half1388:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R10
-	SUBQ       CX, R10
-	LEAQ       (SI)(CX*2), R12
-
-copy1390:
-	MOVW      -2(R12)(R10*2), R11
-	MOVW      R11, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy1390
-	VPMOVZXWD (SP), Y4
-	VPSLLD    $0x10, Y4, Y4
-
-both1389:
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	VBROADCASTSS element80000000<>+0(SB), Y6
-	VMAXPS       Y3, Y5, Y5
-	VFNMADD231PS Y3, Y4, Y5
-	VPOR         Y6, Y3, Y6
-	VADDPS       Y5, Y2, Y2
-	CMPB         16(AX), $0x00
-	JNE          half1391
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f318000<>+0(SB), Y8
-	VBROADCASTSS elementb95e8083<>+0(SB), Y9
-	VFNMADD231PS Y8, Y5, Y6
-	VFNMADD231PS Y9, Y5, Y6
-	VBROADCASTSS element3ab511f9<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3c091d05<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3d2aac79<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3efffffe<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VPAND        Y0, Y5, Y5
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1393
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1394
-	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1395
-
-half1394:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (SP)
-	MOVQ         DX, R10
-	SUBQ         CX, R10
-	LEAQ         (DI)(CX*2), R11
-
-copy1396:
-	MOVW -2(SP)(R10*2), CX
-	MOVW CX, -2(R11)(R10*2)
-	DECQ R10
-	JNZ  copy1396
-
-both1395:
-skip1393:
-	JMP both1392
-
-half1391:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f317218<>+0(SB), Y8
-	VFNMADD231PS Y8, Y5, Y6
-	VBROADCASTSS element3d291291<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3f00035c<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VPAND        Y0, Y5, Y5
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1397
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1398
-	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1399
-
-half1398:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (SP)
-	MOVQ         DX, R10
-	SUBQ         CX, R10
-	LEAQ         (DI)(CX*2), R11
-
-copy1400:
-	MOVW -2(SP)(R10*2), CX
-	MOVW CX, -2(R11)(R10*2)
-	DECQ R10
-	JNZ  copy1400
-
-both1399:
-skip1397:
 both1392:
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	VBROADCASTSS element80000000<>+0(SB), Y6
+	VMAXPS       Y3, Y5, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VPOR         Y6, Y3, Y6
+	VADDPS       Y5, Y2, Y2
+	CMPB         16(AX), $0x00
+	JNE          half1393
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f318000<>+0(SB), Y8
+	VBROADCASTSS elementb95e8083<>+0(SB), Y9
+	VFNMADD231PS Y8, Y5, Y6
+	VFNMADD231PS Y9, Y5, Y6
+	VBROADCASTSS element3ab511f9<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3c091d05<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3d2aac79<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3efffffe<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1395
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1396
+	VMOVUPS      Y5, (DI)(CX*4)
+	JMP          both1397
+
+half1396:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (DI)(CX*2)
+
+both1397:
+skip1395:
+	JMP both1394
+
+half1393:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f317218<>+0(SB), Y8
+	VFNMADD231PS Y8, Y5, Y6
+	VBROADCASTSS element3d291291<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3f00035c<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1398
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1399
+	VMOVUPS      Y5, (DI)(CX*4)
+	JMP          both1400
+
+half1399:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (DI)(CX*2)
+
+both1400:
+skip1398:
+both1394:
 	DECQ         R8
 	JNZ          more1401
 	VCVTPS2PD    X2, Y3
@@ -17884,12 +17741,251 @@ both1392:
 	MOVQ         $0x00000010, R8
 
 more1401:
-row1384:
+	ADDQ $0x08, CX
+	LEAQ 8(CX), R10
+	CMPQ R10, DX
+	JLE  cols1387
+
+cols1388:
+	CMPQ       CX, DX
+	JGE        row1402
+	CMPB       16(AX), $0x00
+	JNE        half1403
+	PREFETCHT0 3072(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), Y0, Y3
+	JMP        both1404
+
+half1403:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (BX)(CX*2), R12
+
+copy1405:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
+	DECQ      R10
+	JNZ       copy1405
+	VPMOVZXWD (SP), Y3
+	VPSLLD    $0x10, Y3, Y3
+
+both1404:
+	CMPB       40(AX), $0x00
+	JNE        half1406
+	PREFETCHT0 3072(SI)(CX*4)
+	VMASKMOVPS (SI)(CX*4), Y0, Y4
+	JMP        both1407
+
+half1406:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (SI)(CX*2), R12
+
+copy1408:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
+	DECQ      R10
+	JNZ       copy1408
+	VPMOVZXWD (SP), Y4
+	VPSLLD    $0x10, Y4, Y4
+
+both1407:
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	VBROADCASTSS element80000000<>+0(SB), Y6
+	VMAXPS       Y3, Y5, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VPOR         Y6, Y3, Y6
+	VADDPS       Y5, Y2, Y2
+	CMPB         16(AX), $0x00
+	JNE          half1409
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f318000<>+0(SB), Y8
+	VBROADCASTSS elementb95e8083<>+0(SB), Y9
+	VFNMADD231PS Y8, Y5, Y6
+	VFNMADD231PS Y9, Y5, Y6
+	VBROADCASTSS element3ab511f9<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3c091d05<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3d2aac79<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3efffffe<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VPAND        Y0, Y5, Y5
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1411
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1412
+	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	JMP          both1413
+
+half1412:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (SP)
+	MOVQ         DX, R10
+	SUBQ         CX, R10
+	LEAQ         (DI)(CX*2), R11
+
+copy1414:
+	MOVW -2(SP)(R10*2), CX
+	MOVW CX, -2(R11)(R10*2)
+	DECQ R10
+	JNZ  copy1414
+
+both1413:
+skip1411:
+	JMP both1410
+
+half1409:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f317218<>+0(SB), Y8
+	VFNMADD231PS Y8, Y5, Y6
+	VBROADCASTSS element3d291291<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3f00035c<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VPAND        Y0, Y5, Y5
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1415
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1416
+	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	JMP          both1417
+
+half1416:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (SP)
+	MOVQ         DX, R10
+	SUBQ         CX, R10
+	LEAQ         (DI)(CX*2), R11
+
+copy1418:
+	MOVW -2(SP)(R10*2), CX
+	MOVW CX, -2(R11)(R10*2)
+	DECQ R10
+	JNZ  copy1418
+
+both1417:
+skip1415:
+both1410:
+	DECQ         R8
+	JNZ          more1419
+	VCVTPS2PD    X2, Y3
+	VEXTRACTF128 $0x01, Y2, X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X2
+	VADDPD       X2, X3, X2
+	VPERMILPD    $0x01, X2, X3
+	VADDSD       X2, X3, X2
+	VADDSD       344(AX), X2, X2
+	VMOVSD       X2, 344(AX)
+	VPBROADCASTQ elementOne<>+0(SB), Y2
+	VCVTPS2PD    X1, Y3
+	VMULPD       88(AX), Y3, Y3
+	VPSUBQ       Y2, Y3, Y4
+	VPSRLQ       $0x34, Y4, Y4
+	VPADDQ       216(AX), Y4, Y5
+	VMOVUPD      Y5, 216(AX)
+	VPSLLQ       $0x34, Y4, Y4
+	VPSUBQ       Y4, Y3, Y3
+	VMOVUPD      Y3, 88(AX)
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
+	VMULPD       120(AX), Y1, Y1
+	VPSUBQ       Y2, Y1, Y2
+	VPSRLQ       $0x34, Y2, Y2
+	VPADDQ       248(AX), Y2, Y3
+	VMOVUPD      Y3, 248(AX)
+	VPSLLQ       $0x34, Y2, Y2
+	VPSUBQ       Y2, Y1, Y1
+	VMOVUPD      Y1, 120(AX)
+	VBROADCASTSS element00000000<>+0(SB), Y2
+	VBROADCASTSS element3f800000<>+0(SB), Y1
+	MOVQ         $0x00000010, R8
+
+more1419:
+row1402:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1368
+	JNZ          rows1386
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17943,65 +18039,79 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1402:
+rows1420:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1404
+	JGT  cols1422
 
-cols1403:
+cols1421:
 	CMPB       16(AX), $0x00
-	JNE        half1405
+	JNE        half1423
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Z4
-	VCVTPS2PD  32(BX)(CX*4), Z5
-	VCVTPS2PD  64(BX)(CX*4), Z6
-	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1406
+	JMP        both1424
 
-half1405:
+half1423:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	VPMOVZXWD  16(BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-	VPMOVZXWD  32(BX)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VCVTPS2PD  Y6, Z6
-	VPMOVZXWD  48(BX)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VCVTPS2PD  Y7, Z7
 
-both1406:
+both1424:
+	CMPB      16(AX), $0x00
+	JNE       half1425
+	VCVTPS2PD (BX)(CX*4), Z4
+	VCVTPS2PD 32(BX)(CX*4), Z5
+	VCVTPS2PD 64(BX)(CX*4), Z6
+	VCVTPS2PD 96(BX)(CX*4), Z7
+	JMP       both1426
+
+half1425:
+	VPMOVZXWD (BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(BX)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+	VPMOVZXWD 32(BX)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VCVTPS2PD Y6, Z6
+	VPMOVZXWD 48(BX)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VCVTPS2PD Y7, Z7
+
+both1426:
 	CMPB       40(AX), $0x00
-	JNE        half1407
+	JNE        half1427
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Z8
-	VCVTPS2PD  32(SI)(CX*4), Z9
-	VCVTPS2PD  64(SI)(CX*4), Z10
-	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1408
+	JMP        both1428
 
-half1407:
+half1427:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y8
-	VPSLLD     $0x10, Y8, Y8
-	VCVTPS2PD  Y8, Z8
-	VPMOVZXWD  16(SI)(CX*2), Y9
-	VPSLLD     $0x10, Y9, Y9
-	VCVTPS2PD  Y9, Z9
-	VPMOVZXWD  32(SI)(CX*2), Y10
-	VPSLLD     $0x10, Y10, Y10
-	VCVTPS2PD  Y10, Z10
-	VPMOVZXWD  48(SI)(CX*2), Y11
-	VPSLLD     $0x10, Y11, Y11
-	VCVTPS2PD  Y11, Z11
 
-both1408:
+both1428:
+	CMPB      40(AX), $0x00
+	JNE       half1429
+	VCVTPS2PD (SI)(CX*4), Z8
+	VCVTPS2PD 32(SI)(CX*4), Z9
+	VCVTPS2PD 64(SI)(CX*4), Z10
+	VCVTPS2PD 96(SI)(CX*4), Z11
+	JMP       both1430
+
+half1429:
+	VPMOVZXWD (SI)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(SI)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(SI)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(SI)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1430:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -18009,129 +18119,171 @@ both1408:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1403
+	JLE         cols1421
 
-cols1404:
+cols1422:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1410
+	JGT  cols1432
 
-cols1409:
+cols1431:
 	CMPB       16(AX), $0x00
-	JNE        half1411
+	JNE        half1433
 	PREFETCHT0 3072(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Z4
-	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1412
+	JMP        both1434
 
-half1411:
+half1433:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	VPMOVZXWD  16(BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
 
-both1412:
+both1434:
+	CMPB      16(AX), $0x00
+	JNE       half1435
+	VCVTPS2PD (BX)(CX*4), Z4
+	VCVTPS2PD 32(BX)(CX*4), Z5
+	JMP       both1436
+
+half1435:
+	VPMOVZXWD (BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(BX)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1436:
 	CMPB       40(AX), $0x00
-	JNE        half1413
+	JNE        half1437
 	PREFETCHT0 3072(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Z6
-	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1414
+	JMP        both1438
 
-half1413:
+half1437:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VCVTPS2PD  Y6, Z6
-	VPMOVZXWD  16(SI)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VCVTPS2PD  Y7, Z7
 
-both1414:
+both1438:
+	CMPB      40(AX), $0x00
+	JNE       half1439
+	VCVTPS2PD (SI)(CX*4), Z6
+	VCVTPS2PD 32(SI)(CX*4), Z7
+	JMP       both1440
+
+half1439:
+	VPMOVZXWD (SI)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VCVTPS2PD Y6, Z6
+	VPMOVZXWD 16(SI)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VCVTPS2PD Y7, Z7
+
+both1440:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1409
+	JLE         cols1431
 
-cols1410:
+cols1432:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1416
+	JGT  cols1442
 
-cols1415:
+cols1441:
 	CMPB       16(AX), $0x00
-	JNE        half1417
+	JNE        half1443
 	PREFETCHT0 3072(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1418
+	JMP        both1444
 
-half1417:
+half1443:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
 
-both1418:
+both1444:
+	CMPB      16(AX), $0x00
+	JNE       half1445
+	VCVTPS2PD (BX)(CX*4), Z4
+	JMP       both1446
+
+half1445:
+	VPMOVZXWD (BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both1446:
 	CMPB       40(AX), $0x00
-	JNE        half1419
+	JNE        half1447
 	PREFETCHT0 3072(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1420
+	JMP        both1448
 
-half1419:
+half1447:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
 
-both1420:
+both1448:
+	CMPB      40(AX), $0x00
+	JNE       half1449
+	VCVTPS2PD (SI)(CX*4), Z5
+	JMP       both1450
+
+half1449:
+	VPMOVZXWD (SI)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1450:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1415
+	JLE         cols1441
 
-cols1416:
-	CMPQ        CX, DX
-	JGE         row1421
+cols1442:
+	CMPQ       CX, DX
+	JGE        row1451
+	CMPB       16(AX), $0x00
+	JNE        half1452
+	PREFETCHT0 3072(BX)(CX*4)
+	JMP        both1453
+
+half1452:
+	PREFETCHT0 3072(BX)(CX*2)
+
+both1453:
 	CMPB        16(AX), $0x00
-	JNE         half1422
-	PREFETCHT0  3072(BX)(CX*4)
+	JNE         half1454
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1423
+	JMP         both1455
 
-half1422:
-	PREFETCHT0  3072(BX)(CX*2)
+half1454:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1423:
-	CMPB        40(AX), $0x00
-	JNE         half1424
-	PREFETCHT0  3072(SI)(CX*4)
-	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1425
+both1455:
+	CMPB       40(AX), $0x00
+	JNE        half1456
+	PREFETCHT0 3072(SI)(CX*4)
+	JMP        both1457
 
-half1424:
-	PREFETCHT0  3072(SI)(CX*2)
+half1456:
+	PREFETCHT0 3072(SI)(CX*2)
+
+both1457:
+	CMPB        40(AX), $0x00
+	JNE         half1458
+	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
+	JMP         both1459
+
+half1458:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1425:
+both1459:
 	VFMADD231PD Z4, Z5, Z0
 
-row1421:
+row1451:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1402
+	JNZ           rows1420
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -18169,15 +18321,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1426:
+rows1460:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1428
+	JGT  cols1462
 
-cols1427:
+cols1461:
 	CMPB       16(AX), $0x00
-	JNE        half1429
+	JNE        half1463
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -18186,9 +18338,9 @@ cols1427:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1430
+	JMP        both1464
 
-half1429:
+half1463:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -18196,7 +18348,7 @@ half1429:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1430:
+both1464:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -18204,80 +18356,80 @@ both1430:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1427
+	JLE         cols1461
 
-cols1428:
+cols1462:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1432
+	JGT  cols1466
 
-cols1431:
+cols1465:
 	CMPB       16(AX), $0x00
-	JNE        half1433
+	JNE        half1467
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1434
+	JMP        both1468
 
-half1433:
+half1467:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1434:
+both1468:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1431
+	JLE         cols1465
 
-cols1432:
+cols1466:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1436
+	JGT  cols1470
 
-cols1435:
+cols1469:
 	CMPB       16(AX), $0x00
-	JNE        half1437
+	JNE        half1471
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1438
+	JMP        both1472
 
-half1437:
+half1471:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1438:
+both1472:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1435
+	JLE         cols1469
 
-cols1436:
+cols1470:
 	CMPQ       CX, DX
-	JGE        row1439
+	JGE        row1473
 	CMPB       16(AX), $0x00
-	JNE        half1440
+	JNE        half1474
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1441
+	JMP        both1475
 
-half1440:
+half1474:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1441:
+both1475:
 	VFMADD231PS Z7, Z2, Z3
 
-row1439:
+row1473:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1426
+	JNZ           rows1460
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -18309,14 +18461,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1442
+	JEQ   wide1476
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1443
+	JZ    skip1477
 	CMPB  40(AX), $0x00
-	JEQ   wide1442
+	JEQ   wide1476
 
-skip1443:
+skip1477:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -18328,22 +18480,22 @@ skip1443:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1444:
+group1478:
 	CMPQ DI, $0x10
-	JLT  group1445
+	JLT  group1479
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1447
+	JGT  cols1481
 
-cols1446:
+cols1480:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1448
+	JZ           plain1482
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -18359,28 +18511,104 @@ cols1446:
 	VCVTPD2PS    192(R9)(CX*8), Y10
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R9
-	MOVQ         CX, R10
-	ADDQ         R10, R10
-	ADDQ         32(AX), R10
-	IMUL3Q       $0x10, R10, R10
-	ADDQ         SI, R10
-	MOVQ         BX, R11
-	MOVQ         CX, R12
-	ADDQ         R12, R12
-	ADDQ         8(AX), R12
-	IMUL3Q       $0x10, R12, R12
-	ADDQ         BX, R12
-	MOVQ         $0x00000008, R13
+	CMPB         40(AX), $0x00
+	JNE          half1484
+	IMUL3Q       $0x00000040, CX, R10
+	JMP          both1485
 
-pair1450:
+half1484:
+	IMUL3Q $0x00000020, CX, R10
+
+both1485:
+	ADDQ  SI, R10
+	MOVQ  DI, R11
+	IMULQ 32(AX), R11
+	ADDQ  SI, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1486
+	SUBQ  $0x00004000, R10
+
+more1486:
+	MOVQ   BX, R11
+	CMPB   16(AX), $0x00
+	JNE    half1487
+	IMUL3Q $0x00000040, CX, R12
+	JMP    both1488
+
+half1487:
+	IMUL3Q $0x00000020, CX, R12
+
+both1488:
+	ADDQ  BX, R12
+	MOVQ  DI, R13
+	IMULQ 8(AX), R13
+	ADDQ  BX, R13
+	LEAQ  16384(R12), R14
+	CMPQ  R14, R13
+	JLT   more1489
+	SUBQ  $0x00004000, R12
+
+more1489:
+	MOVQ $0x00000008, R13
+
+pair1490:
+	CMPB       40(AX), $0x00
+	JNE        half1491
+	MOVQ       R10, R14
+	ANDQ       $-256, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	PREFETCHT0 24576(R14)
+	PREFETCHT0 28672(R14)
+	ADDQ       $0x00000100, R10
+	JMP        both1492
+
+half1491:
+	MOVQ       R10, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R10
+
+both1492:
+	CMPB       16(AX), $0x00
+	JNE        half1493
+	MOVQ       R12, R14
+	ANDQ       $-256, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	PREFETCHT0 24576(R14)
+	PREFETCHT0 28672(R14)
+	ADDQ       $0x00000100, R12
+	JMP        both1494
+
+half1493:
+	MOVQ       R12, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R12
+
+both1494:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
-	PREFETCHT0  (R10)
 	VPERMW.Z    (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z    (R11)(CX*2), Z1, K2, Z14
 	ADDQ        8(AX), R11
-	PREFETCHT0  (R12)
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -18392,11 +18620,9 @@ pair1450:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
-	PREFETCHT0  64(R10)
 	VPERMW.Z    (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z    (R11)(CX*2), Z1, K2, Z14
 	ADDQ        8(AX), R11
-	PREFETCHT0  64(R12)
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -18405,26 +18631,62 @@ pair1450:
 	VMULPS      Z10, Z14, Z14
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
-	ADDQ        $0x80, R10
-	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1450
-	JMP         summed1449
+	JNZ         pair1490
+	JMP         summed1483
 
-plain1448:
+plain1482:
 	MOVQ   BX, R9
-	MOVQ   CX, R10
-	ADDQ   R10, R10
-	ADDQ   8(AX), R10
-	IMUL3Q $0x10, R10, R10
-	ADDQ   BX, R10
-	MOVQ   $0x00000008, R11
+	CMPB   16(AX), $0x00
+	JNE    half1495
+	IMUL3Q $0x00000040, CX, R10
+	JMP    both1496
 
-pair1451:
+half1495:
+	IMUL3Q $0x00000020, CX, R10
+
+both1496:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1497
+	SUBQ  $0x00004000, R10
+
+more1497:
+	MOVQ $0x00000008, R11
+
+pair1498:
+	CMPB       16(AX), $0x00
+	JNE        half1499
+	MOVQ       R10, R12
+	ANDQ       $-256, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x00000100, R10
+	JMP        both1500
+
+half1499:
+	MOVQ       R10, R12
+	ANDQ       $-128, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	ADDQ       $0x00000080, R10
+
+both1500:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
-	PREFETCHT0  (R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -18432,16 +18694,14 @@ pair1451:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
-	PREFETCHT0  64(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
-	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1451
+	JNZ         pair1498
 
-summed1449:
+summed1483:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -18477,19 +18737,19 @@ summed1449:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1446
+	JLE           cols1480
 
-cols1447:
+cols1481:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1453
+	JGT  cols1502
 
-cols1452:
+cols1501:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1454
+	JZ           plain1503
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18498,28 +18758,98 @@ cols1452:
 	VCVTPD2PS    64(R9)(CX*8), Y5
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
-	MOVQ         CX, R10
-	ADDQ         R10, R10
-	ADDQ         32(AX), R10
-	IMUL3Q       $0x10, R10, R10
-	ADDQ         SI, R10
-	MOVQ         BX, R11
-	MOVQ         CX, R12
-	ADDQ         R12, R12
-	ADDQ         8(AX), R12
-	IMUL3Q       $0x10, R12, R12
-	ADDQ         BX, R12
-	MOVQ         $0x00000008, R13
+	CMPB         40(AX), $0x00
+	JNE          half1505
+	IMUL3Q       $0x00000040, CX, R10
+	JMP          both1506
 
-pair1456:
+half1505:
+	IMUL3Q $0x00000020, CX, R10
+
+both1506:
+	ADDQ  SI, R10
+	MOVQ  DI, R11
+	IMULQ 32(AX), R11
+	ADDQ  SI, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1507
+	SUBQ  $0x00004000, R10
+
+more1507:
+	MOVQ   BX, R11
+	CMPB   16(AX), $0x00
+	JNE    half1508
+	IMUL3Q $0x00000040, CX, R12
+	JMP    both1509
+
+half1508:
+	IMUL3Q $0x00000020, CX, R12
+
+both1509:
+	ADDQ  BX, R12
+	MOVQ  DI, R13
+	IMULQ 8(AX), R13
+	ADDQ  BX, R13
+	LEAQ  16384(R12), R14
+	CMPQ  R14, R13
+	JLT   more1510
+	SUBQ  $0x00004000, R12
+
+more1510:
+	MOVQ $0x00000008, R13
+
+pair1511:
+	CMPB       40(AX), $0x00
+	JNE        half1512
+	MOVQ       R10, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R10
+	JMP        both1513
+
+half1512:
+	MOVQ       R10, R14
+	ANDQ       $-64, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	ADDQ       $0x00000040, R10
+
+both1513:
+	CMPB       16(AX), $0x00
+	JNE        half1514
+	MOVQ       R12, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R12
+	JMP        both1515
+
+half1514:
+	MOVQ       R12, R14
+	ANDQ       $-64, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	ADDQ       $0x00000040, R12
+
+both1515:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
-	PREFETCHT0  (R10)
 	VPMOVZXWD   (R11)(CX*2), Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
-	PREFETCHT0  (R12)
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -18534,26 +18864,59 @@ pair1456:
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
-	ADDQ        $0x40, R10
-	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1456
-	JMP         summed1455
+	JNZ         pair1511
+	JMP         summed1504
 
-plain1454:
+plain1503:
 	MOVQ   BX, R9
-	MOVQ   CX, R10
-	ADDQ   R10, R10
-	ADDQ   8(AX), R10
-	IMUL3Q $0x10, R10, R10
-	ADDQ   BX, R10
-	MOVQ   $0x00000008, R11
+	CMPB   16(AX), $0x00
+	JNE    half1516
+	IMUL3Q $0x00000040, CX, R10
+	JMP    both1517
 
-pair1457:
+half1516:
+	IMUL3Q $0x00000020, CX, R10
+
+both1517:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1518
+	SUBQ  $0x00004000, R10
+
+more1518:
+	MOVQ $0x00000008, R11
+
+pair1519:
+	CMPB       16(AX), $0x00
+	JNE        half1520
+	MOVQ       R10, R12
+	ANDQ       $-128, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	ADDQ       $0x00000080, R10
+	JMP        both1521
+
+half1520:
+	MOVQ       R10, R12
+	ANDQ       $-64, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	ADDQ       $0x00000040, R10
+
+both1521:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
-	PREFETCHT0  (R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -18561,11 +18924,10 @@ pair1457:
 	ADDQ        8(AX), R9
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
-	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1457
+	JNZ         pair1519
 
-summed1455:
+summed1504:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18585,16 +18947,16 @@ summed1455:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1452
+	JLE           cols1501
 
-cols1453:
+cols1502:
 	CMPQ         CX, R8
-	JGE          row1458
+	JGE          row1522
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1459
+	JZ           plain1523
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18603,28 +18965,98 @@ cols1453:
 	VCVTPD2PS    64(R9)(CX*8), Y5
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
-	MOVQ         CX, R10
-	ADDQ         R10, R10
-	ADDQ         32(AX), R10
-	IMUL3Q       $0x10, R10, R10
-	ADDQ         SI, R10
-	MOVQ         BX, R11
-	MOVQ         CX, R12
-	ADDQ         R12, R12
-	ADDQ         8(AX), R12
-	IMUL3Q       $0x10, R12, R12
-	ADDQ         BX, R12
-	MOVQ         $0x00000008, R13
+	CMPB         40(AX), $0x00
+	JNE          half1525
+	IMUL3Q       $0x00000040, CX, R10
+	JMP          both1526
 
-pair1461:
+half1525:
+	IMUL3Q $0x00000020, CX, R10
+
+both1526:
+	ADDQ  SI, R10
+	MOVQ  DI, R11
+	IMULQ 32(AX), R11
+	ADDQ  SI, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1527
+	SUBQ  $0x00004000, R10
+
+more1527:
+	MOVQ   BX, R11
+	CMPB   16(AX), $0x00
+	JNE    half1528
+	IMUL3Q $0x00000040, CX, R12
+	JMP    both1529
+
+half1528:
+	IMUL3Q $0x00000020, CX, R12
+
+both1529:
+	ADDQ  BX, R12
+	MOVQ  DI, R13
+	IMULQ 8(AX), R13
+	ADDQ  BX, R13
+	LEAQ  16384(R12), R14
+	CMPQ  R14, R13
+	JLT   more1530
+	SUBQ  $0x00004000, R12
+
+more1530:
+	MOVQ $0x00000008, R13
+
+pair1531:
+	CMPB       40(AX), $0x00
+	JNE        half1532
+	MOVQ       R10, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R10
+	JMP        both1533
+
+half1532:
+	MOVQ       R10, R14
+	ANDQ       $-64, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	ADDQ       $0x00000040, R10
+
+both1533:
+	CMPB       16(AX), $0x00
+	JNE        half1534
+	MOVQ       R12, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R12
+	JMP        both1535
+
+half1534:
+	MOVQ       R12, R14
+	ANDQ       $-64, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	ADDQ       $0x00000040, R12
+
+both1535:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
-	PREFETCHT0  (R10)
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
-	PREFETCHT0  (R12)
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -18639,26 +19071,59 @@ pair1461:
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
-	ADDQ        $0x40, R10
-	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1461
-	JMP         summed1460
+	JNZ         pair1531
+	JMP         summed1524
 
-plain1459:
+plain1523:
 	MOVQ   BX, R9
-	MOVQ   CX, R10
-	ADDQ   R10, R10
-	ADDQ   8(AX), R10
-	IMUL3Q $0x10, R10, R10
-	ADDQ   BX, R10
-	MOVQ   $0x00000008, R11
+	CMPB   16(AX), $0x00
+	JNE    half1536
+	IMUL3Q $0x00000040, CX, R10
+	JMP    both1537
 
-pair1462:
+half1536:
+	IMUL3Q $0x00000020, CX, R10
+
+both1537:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1538
+	SUBQ  $0x00004000, R10
+
+more1538:
+	MOVQ $0x00000008, R11
+
+pair1539:
+	CMPB       16(AX), $0x00
+	JNE        half1540
+	MOVQ       R10, R12
+	ANDQ       $-128, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	ADDQ       $0x00000080, R10
+	JMP        both1541
+
+half1540:
+	MOVQ       R10, R12
+	ANDQ       $-64, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	ADDQ       $0x00000040, R10
+
+both1541:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
-	PREFETCHT0  (R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -18666,11 +19131,10 @@ pair1462:
 	ADDQ        8(AX), R9
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
-	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1462
+	JNZ         pair1539
 
-summed1460:
+summed1524:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18688,7 +19152,7 @@ summed1460:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1458:
+row1522:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18722,361 +19186,1182 @@ row1458:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1444
+	JMP  group1478
 
-group1445:
-wide1442:
-group1463:
-	CMPQ DI, $0x04
-	JLT  group1464
+group1479:
+wide1476:
+group1542:
+	CMPQ DI, $0x08
+	JLT  group1543
 	XORQ CX, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols1545
+
+cols1544:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z4
+	VMOVUPD 64(R8)(CX*8), Z1
+	VMOVUPD 64(R9)(CX*8), Z5
+	VMOVUPD 128(R8)(CX*8), Z2
+	VMOVUPD 128(R9)(CX*8), Z6
+	VMOVUPD 192(R8)(CX*8), Z3
+	VMOVUPD 192(R9)(CX*8), Z7
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1546
+	VMOVUPD (R8)(CX*8), Z8
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Z12
+	VMOVUPD 64(R8)(CX*8), Z9
+	MOVQ    72(AX), R9
+	VMOVUPD 64(R9)(CX*8), Z13
+	VMOVUPD 128(R8)(CX*8), Z10
+	MOVQ    72(AX), R9
+	VMOVUPD 128(R9)(CX*8), Z14
+	VMOVUPD 192(R8)(CX*8), Z11
+	MOVQ    72(AX), R8
+	VMOVUPD 192(R8)(CX*8), Z15
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1548
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1549
+
+half1548:
+	IMUL3Q $0x00000010, CX, R9
+
+both1549:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1550
+	SUBQ  $0x00004000, R9
+
+more1550:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1551
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1552
+
+half1551:
+	IMUL3Q $0x00000010, CX, R11
+
+both1552:
+	ADDQ  BX, R11
+	MOVQ  DI, R12
+	IMULQ 8(AX), R12
+	ADDQ  BX, R12
+	LEAQ  16384(R11), R13
+	CMPQ  R13, R12
+	JLT   more1553
+	SUBQ  $0x00004000, R11
+
+more1553:
+	MOVQ $0x00000004, R12
+
+pair1554:
+	CMPB       40(AX), $0x00
+	JNE        half1555
+	MOVQ       R9, R13
+	ANDQ       $-256, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
+	ADDQ       $0x00000100, R9
+	JMP        both1556
+
+half1555:
+	MOVQ       R9, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	ADDQ       $0x00000080, R9
+
+both1556:
+	CMPB       16(AX), $0x00
+	JNE        half1557
+	MOVQ       R11, R13
+	ANDQ       $-256, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
+	ADDQ       $0x00000100, R11
+	JMP        both1558
+
+half1557:
+	MOVQ       R11, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	ADDQ       $0x00000080, R11
+
+both1558:
+	CMPB      40(AX), $0x00
+	JNE       half1559
+	VCVTPS2PD (R8)(CX*4), Z16
+	VCVTPS2PD 32(R8)(CX*4), Z17
+	VCVTPS2PD 64(R8)(CX*4), Z18
+	VCVTPS2PD 96(R8)(CX*4), Z19
+	JMP       both1560
+
+half1559:
+	VPMOVZXWD (R8)(CX*2), Y16
+	VPSLLD    $0x10, Y16, Y16
+	VCVTPS2PD Y16, Z16
+	VPMOVZXWD 16(R8)(CX*2), Y17
+	VPSLLD    $0x10, Y17, Y17
+	VCVTPS2PD Y17, Z17
+	VPMOVZXWD 32(R8)(CX*2), Y18
+	VPSLLD    $0x10, Y18, Y18
+	VCVTPS2PD Y18, Z18
+	VPMOVZXWD 48(R8)(CX*2), Y19
+	VPSLLD    $0x10, Y19, Y19
+	VCVTPS2PD Y19, Z19
+
+both1560:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1561
+	VCVTPS2PD (R10)(CX*4), Z20
+	VCVTPS2PD 32(R10)(CX*4), Z21
+	VCVTPS2PD 64(R10)(CX*4), Z22
+	VCVTPS2PD 96(R10)(CX*4), Z23
+	JMP       both1562
+
+half1561:
+	VPMOVZXWD (R10)(CX*2), Y20
+	VPSLLD    $0x10, Y20, Y20
+	VCVTPS2PD Y20, Z20
+	VPMOVZXWD 16(R10)(CX*2), Y21
+	VPSLLD    $0x10, Y21, Y21
+	VCVTPS2PD Y21, Z21
+	VPMOVZXWD 32(R10)(CX*2), Y22
+	VPSLLD    $0x10, Y22, Y22
+	VCVTPS2PD Y22, Z22
+	VPMOVZXWD 48(R10)(CX*2), Y23
+	VPSLLD    $0x10, Y23, Y23
+	VCVTPS2PD Y23, Z23
+
+both1562:
+	ADDQ        8(AX), R10
+	VSUBPD      Z8, Z20, Z20
+	VMULPD      Z12, Z20, Z20
+	VADDPD      Z16, Z0, Z0
+	VFMADD231PD Z16, Z20, Z4
+	VSUBPD      Z9, Z21, Z21
+	VMULPD      Z13, Z21, Z21
+	VADDPD      Z17, Z1, Z1
+	VFMADD231PD Z17, Z21, Z5
+	VSUBPD      Z10, Z22, Z22
+	VMULPD      Z14, Z22, Z22
+	VADDPD      Z18, Z2, Z2
+	VFMADD231PD Z18, Z22, Z6
+	VSUBPD      Z11, Z23, Z23
+	VMULPD      Z15, Z23, Z23
+	VADDPD      Z19, Z3, Z3
+	VFMADD231PD Z19, Z23, Z7
+	CMPB        40(AX), $0x00
+	JNE         half1563
+	VCVTPS2PD   (R8)(CX*4), Z16
+	VCVTPS2PD   32(R8)(CX*4), Z17
+	VCVTPS2PD   64(R8)(CX*4), Z18
+	VCVTPS2PD   96(R8)(CX*4), Z19
+	JMP         both1564
+
+half1563:
+	VPMOVZXWD (R8)(CX*2), Y16
+	VPSLLD    $0x10, Y16, Y16
+	VCVTPS2PD Y16, Z16
+	VPMOVZXWD 16(R8)(CX*2), Y17
+	VPSLLD    $0x10, Y17, Y17
+	VCVTPS2PD Y17, Z17
+	VPMOVZXWD 32(R8)(CX*2), Y18
+	VPSLLD    $0x10, Y18, Y18
+	VCVTPS2PD Y18, Z18
+	VPMOVZXWD 48(R8)(CX*2), Y19
+	VPSLLD    $0x10, Y19, Y19
+	VCVTPS2PD Y19, Z19
+
+both1564:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1565
+	VCVTPS2PD (R10)(CX*4), Z20
+	VCVTPS2PD 32(R10)(CX*4), Z21
+	VCVTPS2PD 64(R10)(CX*4), Z22
+	VCVTPS2PD 96(R10)(CX*4), Z23
+	JMP       both1566
+
+half1565:
+	VPMOVZXWD (R10)(CX*2), Y20
+	VPSLLD    $0x10, Y20, Y20
+	VCVTPS2PD Y20, Z20
+	VPMOVZXWD 16(R10)(CX*2), Y21
+	VPSLLD    $0x10, Y21, Y21
+	VCVTPS2PD Y21, Z21
+	VPMOVZXWD 32(R10)(CX*2), Y22
+	VPSLLD    $0x10, Y22, Y22
+	VCVTPS2PD Y22, Z22
+	VPMOVZXWD 48(R10)(CX*2), Y23
+	VPSLLD    $0x10, Y23, Y23
+	VCVTPS2PD Y23, Z23
+
+both1566:
+	ADDQ        8(AX), R10
+	VSUBPD      Z8, Z20, Z20
+	VMULPD      Z12, Z20, Z20
+	VADDPD      Z16, Z0, Z0
+	VFMADD231PD Z16, Z20, Z4
+	VSUBPD      Z9, Z21, Z21
+	VMULPD      Z13, Z21, Z21
+	VADDPD      Z17, Z1, Z1
+	VFMADD231PD Z17, Z21, Z5
+	VSUBPD      Z10, Z22, Z22
+	VMULPD      Z14, Z22, Z22
+	VADDPD      Z18, Z2, Z2
+	VFMADD231PD Z18, Z22, Z6
+	VSUBPD      Z11, Z23, Z23
+	VMULPD      Z15, Z23, Z23
+	VADDPD      Z19, Z3, Z3
+	VFMADD231PD Z19, Z23, Z7
+	DECQ        R12
+	JNZ         pair1554
+	JMP         summed1547
+
+plain1546:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1567
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1568
+
+half1567:
+	IMUL3Q $0x00000010, CX, R9
+
+both1568:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1569
+	SUBQ  $0x00004000, R9
+
+more1569:
+	MOVQ $0x00000004, R10
+
+pair1570:
+	CMPB       16(AX), $0x00
+	JNE        half1571
+	MOVQ       R9, R11
+	ANDQ       $-256, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	ADDQ       $0x00000100, R9
+	JMP        both1572
+
+half1571:
+	MOVQ       R9, R11
+	ANDQ       $-128, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	ADDQ       $0x00000080, R9
+
+both1572:
+	CMPB      16(AX), $0x00
+	JNE       half1573
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	VCVTPS2PD 64(R8)(CX*4), Z10
+	VCVTPS2PD 96(R8)(CX*4), Z11
+	JMP       both1574
+
+half1573:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(R8)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1574:
+	ADDQ        8(AX), R8
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z8, Z4
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z9, Z5
+	VADDPD      Z10, Z2, Z2
+	VFMADD231PD Z10, Z10, Z6
+	VADDPD      Z11, Z3, Z3
+	VFMADD231PD Z11, Z11, Z7
+	CMPB        16(AX), $0x00
+	JNE         half1575
+	VCVTPS2PD   (R8)(CX*4), Z8
+	VCVTPS2PD   32(R8)(CX*4), Z9
+	VCVTPS2PD   64(R8)(CX*4), Z10
+	VCVTPS2PD   96(R8)(CX*4), Z11
+	JMP         both1576
+
+half1575:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(R8)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1576:
+	ADDQ        8(AX), R8
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z8, Z4
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z9, Z5
+	VADDPD      Z10, Z2, Z2
+	VFMADD231PD Z10, Z10, Z6
+	VADDPD      Z11, Z3, Z3
+	VFMADD231PD Z11, Z11, Z7
+	DECQ        R10
+	JNZ         pair1570
+
+summed1547:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z4, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z5, 64(R9)(CX*8)
+	VMOVUPD Z2, 128(R8)(CX*8)
+	VMOVUPD Z6, 128(R9)(CX*8)
+	VMOVUPD Z3, 192(R8)(CX*8)
+	VMOVUPD Z7, 192(R9)(CX*8)
+	ADDQ    $0x20, CX
+	LEAQ    32(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1544
+
+cols1545:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1578
+
+cols1577:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z2
+	VMOVUPD 64(R8)(CX*8), Z1
+	VMOVUPD 64(R9)(CX*8), Z3
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1579
+	VMOVUPD (R8)(CX*8), Z4
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Z6
+	VMOVUPD 64(R8)(CX*8), Z5
+	MOVQ    72(AX), R8
+	VMOVUPD 64(R8)(CX*8), Z7
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1581
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1582
+
+half1581:
+	IMUL3Q $0x00000010, CX, R9
+
+both1582:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1583
+	SUBQ  $0x00004000, R9
+
+more1583:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1584
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1585
+
+half1584:
+	IMUL3Q $0x00000010, CX, R11
+
+both1585:
+	ADDQ  BX, R11
+	MOVQ  DI, R12
+	IMULQ 8(AX), R12
+	ADDQ  BX, R12
+	LEAQ  16384(R11), R13
+	CMPQ  R13, R12
+	JLT   more1586
+	SUBQ  $0x00004000, R11
+
+more1586:
+	MOVQ $0x00000004, R12
+
+pair1587:
+	CMPB       40(AX), $0x00
+	JNE        half1588
+	MOVQ       R9, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	ADDQ       $0x00000080, R9
+	JMP        both1589
+
+half1588:
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R9
+
+both1589:
+	CMPB       16(AX), $0x00
+	JNE        half1590
+	MOVQ       R11, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	ADDQ       $0x00000080, R11
+	JMP        both1591
+
+half1590:
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R11
+
+both1591:
+	CMPB      40(AX), $0x00
+	JNE       half1592
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	JMP       both1593
+
+half1592:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+
+both1593:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1594
+	VCVTPS2PD (R10)(CX*4), Z10
+	VCVTPS2PD 32(R10)(CX*4), Z11
+	JMP       both1595
+
+half1594:
+	VPMOVZXWD (R10)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 16(R10)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1595:
+	ADDQ        8(AX), R10
+	VSUBPD      Z4, Z10, Z10
+	VMULPD      Z6, Z10, Z10
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z10, Z2
+	VSUBPD      Z5, Z11, Z11
+	VMULPD      Z7, Z11, Z11
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z11, Z3
+	CMPB        40(AX), $0x00
+	JNE         half1596
+	VCVTPS2PD   (R8)(CX*4), Z8
+	VCVTPS2PD   32(R8)(CX*4), Z9
+	JMP         both1597
+
+half1596:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+
+both1597:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1598
+	VCVTPS2PD (R10)(CX*4), Z10
+	VCVTPS2PD 32(R10)(CX*4), Z11
+	JMP       both1599
+
+half1598:
+	VPMOVZXWD (R10)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 16(R10)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1599:
+	ADDQ        8(AX), R10
+	VSUBPD      Z4, Z10, Z10
+	VMULPD      Z6, Z10, Z10
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z10, Z2
+	VSUBPD      Z5, Z11, Z11
+	VMULPD      Z7, Z11, Z11
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z11, Z3
+	DECQ        R12
+	JNZ         pair1587
+	JMP         summed1580
+
+plain1579:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1600
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1601
+
+half1600:
+	IMUL3Q $0x00000010, CX, R9
+
+both1601:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1602
+	SUBQ  $0x00004000, R9
+
+more1602:
+	MOVQ $0x00000004, R10
+
+pair1603:
+	CMPB       16(AX), $0x00
+	JNE        half1604
+	MOVQ       R9, R11
+	ANDQ       $-128, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	ADDQ       $0x00000080, R9
+	JMP        both1605
+
+half1604:
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000040, R9
+
+both1605:
+	CMPB      16(AX), $0x00
+	JNE       half1606
+	VCVTPS2PD (R8)(CX*4), Z4
+	VCVTPS2PD 32(R8)(CX*4), Z5
+	JMP       both1607
+
+half1606:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(R8)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1607:
+	ADDQ        8(AX), R8
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z2
+	VADDPD      Z5, Z1, Z1
+	VFMADD231PD Z5, Z5, Z3
+	CMPB        16(AX), $0x00
+	JNE         half1608
+	VCVTPS2PD   (R8)(CX*4), Z4
+	VCVTPS2PD   32(R8)(CX*4), Z5
+	JMP         both1609
+
+half1608:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(R8)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1609:
+	ADDQ        8(AX), R8
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z2
+	VADDPD      Z5, Z1, Z1
+	VFMADD231PD Z5, Z5, Z3
+	DECQ        R10
+	JNZ         pair1603
+
+summed1580:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z2, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z3, 64(R9)(CX*8)
+	ADDQ    $0x10, CX
+	LEAQ    16(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1577
+
+cols1578:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1466
+	JGT  cols1611
 
-cols1465:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Z0
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Z1
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain1467
-	VMOVUPD    (R8)(CX*8), Z2
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Z3
-	MOVQ       SI, R8
+cols1610:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z1
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1612
+	VMOVUPD (R8)(CX*8), Z2
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Z3
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1614
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1615
+
+half1614:
+	IMUL3Q $0x00000010, CX, R9
+
+both1615:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1616
+	SUBQ  $0x00004000, R9
+
+more1616:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1617
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1618
+
+half1617:
+	IMUL3Q $0x00000010, CX, R11
+
+both1618:
+	ADDQ  BX, R11
+	MOVQ  DI, R12
+	IMULQ 8(AX), R12
+	ADDQ  BX, R12
+	LEAQ  16384(R11), R13
+	CMPQ  R13, R12
+	JLT   more1619
+	SUBQ  $0x00004000, R11
+
+more1619:
+	MOVQ $0x00000004, R12
+
+pair1620:
 	CMPB       40(AX), $0x00
-	JNE        half1469
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	PREFETCHT0 64(R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Z4
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z5
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z6
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z7
-	ADDQ       32(AX), R8
-	JMP        both1470
+	JNE        half1621
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R9
+	JMP        both1622
 
-half1469:
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VCVTPS2PD  Y6, Z6
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VCVTPS2PD  Y7, Z7
-	ADDQ       32(AX), R8
+half1621:
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R9
 
-both1470:
-	MOVQ       BX, R8
+both1622:
 	CMPB       16(AX), $0x00
-	JNE        half1471
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	PREFETCHT0 64(R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Z8
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z9
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z10
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z11
-	ADDQ       8(AX), R8
-	JMP        both1472
+	JNE        half1623
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R11
+	JMP        both1624
 
-half1471:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), Y8
-	VPSLLD     $0x10, Y8, Y8
-	VCVTPS2PD  Y8, Z8
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y9
-	VPSLLD     $0x10, Y9, Y9
-	VCVTPS2PD  Y9, Z9
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y10
-	VPSLLD     $0x10, Y10, Y10
-	VCVTPS2PD  Y10, Z10
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y11
-	VPSLLD     $0x10, Y11, Y11
-	VCVTPS2PD  Y11, Z11
-	ADDQ       8(AX), R8
+half1623:
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R11
 
-both1472:
-	VSUBPD      Z2, Z8, Z8
-	VMULPD      Z3, Z8, Z8
+both1624:
+	CMPB      40(AX), $0x00
+	JNE       half1625
+	VCVTPS2PD (R8)(CX*4), Z4
+	JMP       both1626
+
+half1625:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both1626:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1627
+	VCVTPS2PD (R10)(CX*4), Z5
+	JMP       both1628
+
+half1627:
+	VPMOVZXWD (R10)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1628:
+	ADDQ        8(AX), R10
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z8, Z1
-	VSUBPD      Z2, Z9, Z9
-	VMULPD      Z3, Z9, Z9
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z9, Z1
-	VSUBPD      Z2, Z10, Z10
-	VMULPD      Z3, Z10, Z10
-	VADDPD      Z6, Z0, Z0
-	VFMADD231PD Z6, Z10, Z1
-	VSUBPD      Z2, Z11, Z11
-	VMULPD      Z3, Z11, Z11
-	VADDPD      Z7, Z0, Z0
-	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1468
+	VFMADD231PD Z4, Z5, Z1
+	CMPB        40(AX), $0x00
+	JNE         half1629
+	VCVTPS2PD   (R8)(CX*4), Z4
+	JMP         both1630
 
-plain1467:
-	MOVQ       BX, R8
+half1629:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both1630:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1631
+	VCVTPS2PD (R10)(CX*4), Z5
+	JMP       both1632
+
+half1631:
+	VPMOVZXWD (R10)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1632:
+	ADDQ        8(AX), R10
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	DECQ        R12
+	JNZ         pair1620
+	JMP         summed1613
+
+plain1612:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1633
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1634
+
+half1633:
+	IMUL3Q $0x00000010, CX, R9
+
+both1634:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1635
+	SUBQ  $0x00004000, R9
+
+more1635:
+	MOVQ $0x00000004, R10
+
+pair1636:
 	CMPB       16(AX), $0x00
-	JNE        half1473
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	PREFETCHT0 64(R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Z2
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z3
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z4
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z5
-	ADDQ       8(AX), R8
-	JMP        both1474
+	JNE        half1637
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000040, R9
+	JMP        both1638
 
-half1473:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-	VCVTPS2PD  Y2, Z2
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y3
-	VPSLLD     $0x10, Y3, Y3
-	VCVTPS2PD  Y3, Z3
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-	ADDQ       8(AX), R8
+half1637:
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000020, R9
 
-both1474:
+both1638:
+	CMPB      16(AX), $0x00
+	JNE       half1639
+	VCVTPS2PD (R8)(CX*4), Z2
+	JMP       both1640
+
+half1639:
+	VPMOVZXWD (R8)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VCVTPS2PD Y2, Z2
+
+both1640:
+	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
-	VADDPD      Z3, Z0, Z0
-	VFMADD231PD Z3, Z3, Z1
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z1
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z5, Z1
+	CMPB        16(AX), $0x00
+	JNE         half1641
+	VCVTPS2PD   (R8)(CX*4), Z2
+	JMP         both1642
 
-summed1468:
+half1641:
+	VPMOVZXWD (R8)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VCVTPS2PD Y2, Z2
+
+both1642:
+	ADDQ        8(AX), R8
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+	DECQ        R10
+	JNZ         pair1636
+
+summed1613:
 	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
+	VMOVUPD Z1, (R9)(CX*8)
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1465
+	JLE     cols1610
 
-cols1466:
-	CMPQ        CX, DX
-	JGE         row1475
-	MOVQ        80(AX), R8
-	VMOVUPD     (R8)(CX*8), Z0
-	MOVQ        88(AX), R8
-	VMOVUPD     (R8)(CX*8), Z1
-	MOVQ        64(AX), R8
-	TESTQ       R8, R8
-	JZ          plain1476
-	VMOVUPD     (R8)(CX*8), Z2
-	MOVQ        72(AX), R8
-	VMOVUPD     (R8)(CX*8), Z3
-	MOVQ        SI, R8
+cols1611:
+	CMPQ    CX, DX
+	JGE     row1643
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z1
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1644
+	VMOVUPD (R8)(CX*8), Z2
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Z3
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1646
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1647
+
+half1646:
+	IMUL3Q $0x00000010, CX, R9
+
+both1647:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1648
+	SUBQ  $0x00004000, R9
+
+more1648:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1649
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1650
+
+half1649:
+	IMUL3Q $0x00000010, CX, R11
+
+both1650:
+	ADDQ  BX, R11
+	MOVQ  DI, R12
+	IMULQ 8(AX), R12
+	ADDQ  BX, R12
+	LEAQ  16384(R11), R13
+	CMPQ  R13, R12
+	JLT   more1651
+	SUBQ  $0x00004000, R11
+
+more1651:
+	MOVQ $0x00000004, R12
+
+pair1652:
+	CMPB       40(AX), $0x00
+	JNE        half1653
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R9
+	JMP        both1654
+
+half1653:
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R9
+
+both1654:
+	CMPB       16(AX), $0x00
+	JNE        half1655
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R11
+	JMP        both1656
+
+half1655:
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R11
+
+both1656:
 	CMPB        40(AX), $0x00
-	JNE         half1478
-	MOVQ        32(AX), R9
-	LEAQ        (SI)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
+	JNE         half1657
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z6
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
-	ADDQ        32(AX), R8
-	JMP         both1479
+	JMP         both1658
 
-half1478:
-	MOVQ        32(AX), R9
-	LEAQ        (SI)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
+half1657:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
+
+both1658:
 	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+	CMPB        16(AX), $0x00
+	JNE         half1659
+	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
+	JMP         both1660
+
+half1659:
+	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y6
-	VPSLLD      $0x10, Y6, Y6
-	VCVTPS2PD   Y6, Z6
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y7
-	VPSLLD      $0x10, Y7, Y7
-	VCVTPS2PD   Y7, Z7
-	ADDQ        32(AX), R8
 
-both1479:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half1480
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z8
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z9
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z10
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
-	ADDQ        8(AX), R8
-	JMP         both1481
-
-half1480:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y8
-	VPSLLD      $0x10, Y8, Y8
-	VCVTPS2PD   Y8, Z8
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y9
-	VPSLLD      $0x10, Y9, Y9
-	VCVTPS2PD   Y9, Z9
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y10
-	VPSLLD      $0x10, Y10, Y10
-	VCVTPS2PD   Y10, Z10
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y11
-	VPSLLD      $0x10, Y11, Y11
-	VCVTPS2PD   Y11, Z11
-	ADDQ        8(AX), R8
-
-both1481:
-	VSUBPD      Z2, Z8, Z8
-	VMULPD      Z3, Z8, Z8
+both1660:
+	ADDQ        8(AX), R10
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z8, Z1
-	VSUBPD      Z2, Z9, Z9
-	VMULPD      Z3, Z9, Z9
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z9, Z1
-	VSUBPD      Z2, Z10, Z10
-	VMULPD      Z3, Z10, Z10
-	VADDPD      Z6, Z0, Z0
-	VFMADD231PD Z6, Z10, Z1
-	VSUBPD      Z2, Z11, Z11
-	VMULPD      Z3, Z11, Z11
-	VADDPD      Z7, Z0, Z0
-	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1477
-
-plain1476:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half1482
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z3
-	ADDQ        8(AX), R8
+	VFMADD231PD Z4, Z5, Z1
+	CMPB        40(AX), $0x00
+	JNE         half1661
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	ADDQ        8(AX), R8
-	JMP         both1483
+	JMP         both1662
 
-half1482:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
+half1661:
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+
+both1662:
+	ADDQ        32(AX), R8
+	CMPB        16(AX), $0x00
+	JNE         half1663
+	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
+	JMP         both1664
+
+half1663:
+	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+
+both1664:
+	ADDQ        8(AX), R10
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	DECQ        R12
+	JNZ         pair1652
+	JMP         summed1645
+
+plain1644:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1665
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1666
+
+half1665:
+	IMUL3Q $0x00000010, CX, R9
+
+both1666:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1667
+	SUBQ  $0x00004000, R9
+
+more1667:
+	MOVQ $0x00000004, R10
+
+pair1668:
+	CMPB       16(AX), $0x00
+	JNE        half1669
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000040, R9
+	JMP        both1670
+
+half1669:
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000020, R9
+
+both1670:
+	CMPB        16(AX), $0x00
+	JNE         half1671
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	JMP         both1672
+
+half1671:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y3
-	VPSLLD      $0x10, Y3, Y3
-	VCVTPS2PD   Y3, Z3
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-	ADDQ        8(AX), R8
 
-both1483:
+both1672:
+	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
-	VADDPD      Z3, Z0, Z0
-	VFMADD231PD Z3, Z3, Z1
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z1
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z5, Z1
+	CMPB        16(AX), $0x00
+	JNE         half1673
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	JMP         both1674
 
-summed1477:
+half1673:
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VCVTPS2PD   Y2, Z2
+
+both1674:
+	ADDQ        8(AX), R8
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+	DECQ        R10
+	JNZ         pair1668
+
+summed1645:
 	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
+	VMOVUPD Z1, (R9)(CX*8)
 
-row1475:
+row1643:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -19085,176 +20370,656 @@ row1475:
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
-	SUBQ $0x04, DI
-	JMP  group1463
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x08, DI
+	JMP  group1542
 
-group1464:
-group1484:
+group1543:
+group1675:
 	CMPQ DI, $0x01
-	JLT  group1485
+	JLT  group1676
 	XORQ CX, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols1678
+
+cols1677:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z4
+	VMOVUPD 64(R8)(CX*8), Z1
+	VMOVUPD 64(R9)(CX*8), Z5
+	VMOVUPD 128(R8)(CX*8), Z2
+	VMOVUPD 128(R9)(CX*8), Z6
+	VMOVUPD 192(R8)(CX*8), Z3
+	VMOVUPD 192(R9)(CX*8), Z7
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1679
+	VMOVUPD (R8)(CX*8), Z8
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Z12
+	VMOVUPD 64(R8)(CX*8), Z9
+	MOVQ    72(AX), R9
+	VMOVUPD 64(R9)(CX*8), Z13
+	VMOVUPD 128(R8)(CX*8), Z10
+	MOVQ    72(AX), R9
+	VMOVUPD 128(R9)(CX*8), Z14
+	VMOVUPD 192(R8)(CX*8), Z11
+	MOVQ    72(AX), R8
+	VMOVUPD 192(R8)(CX*8), Z15
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1681
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both1682
+
+half1681:
+	IMUL3Q $0x00000002, CX, R9
+
+both1682:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1683
+	SUBQ  $0x00004000, R9
+
+more1683:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half1684
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both1685
+
+half1684:
+	IMUL3Q $0x00000002, CX, R10
+
+both1685:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1686
+	SUBQ  $0x00004000, R10
+
+more1686:
+	CMPB      40(AX), $0x00
+	JNE       half1687
+	VCVTPS2PD (R8)(CX*4), Z16
+	VCVTPS2PD 32(R8)(CX*4), Z17
+	VCVTPS2PD 64(R8)(CX*4), Z18
+	VCVTPS2PD 96(R8)(CX*4), Z19
+	JMP       both1688
+
+half1687:
+	VPMOVZXWD (R8)(CX*2), Y16
+	VPSLLD    $0x10, Y16, Y16
+	VCVTPS2PD Y16, Z16
+	VPMOVZXWD 16(R8)(CX*2), Y17
+	VPSLLD    $0x10, Y17, Y17
+	VCVTPS2PD Y17, Z17
+	VPMOVZXWD 32(R8)(CX*2), Y18
+	VPSLLD    $0x10, Y18, Y18
+	VCVTPS2PD Y18, Z18
+	VPMOVZXWD 48(R8)(CX*2), Y19
+	VPSLLD    $0x10, Y19, Y19
+	VCVTPS2PD Y19, Z19
+
+both1688:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1689
+	VCVTPS2PD (R9)(CX*4), Z20
+	VCVTPS2PD 32(R9)(CX*4), Z21
+	VCVTPS2PD 64(R9)(CX*4), Z22
+	VCVTPS2PD 96(R9)(CX*4), Z23
+	JMP       both1690
+
+half1689:
+	VPMOVZXWD (R9)(CX*2), Y20
+	VPSLLD    $0x10, Y20, Y20
+	VCVTPS2PD Y20, Z20
+	VPMOVZXWD 16(R9)(CX*2), Y21
+	VPSLLD    $0x10, Y21, Y21
+	VCVTPS2PD Y21, Z21
+	VPMOVZXWD 32(R9)(CX*2), Y22
+	VPSLLD    $0x10, Y22, Y22
+	VCVTPS2PD Y22, Z22
+	VPMOVZXWD 48(R9)(CX*2), Y23
+	VPSLLD    $0x10, Y23, Y23
+	VCVTPS2PD Y23, Z23
+
+both1690:
+	ADDQ        8(AX), R9
+	VSUBPD      Z8, Z20, Z20
+	VMULPD      Z12, Z20, Z20
+	VADDPD      Z16, Z0, Z0
+	VFMADD231PD Z16, Z20, Z4
+	VSUBPD      Z9, Z21, Z21
+	VMULPD      Z13, Z21, Z21
+	VADDPD      Z17, Z1, Z1
+	VFMADD231PD Z17, Z21, Z5
+	VSUBPD      Z10, Z22, Z22
+	VMULPD      Z14, Z22, Z22
+	VADDPD      Z18, Z2, Z2
+	VFMADD231PD Z18, Z22, Z6
+	VSUBPD      Z11, Z23, Z23
+	VMULPD      Z15, Z23, Z23
+	VADDPD      Z19, Z3, Z3
+	VFMADD231PD Z19, Z23, Z7
+	JMP         summed1680
+
+plain1679:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1691
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both1692
+
+half1691:
+	IMUL3Q $0x00000002, CX, R9
+
+both1692:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1693
+	SUBQ  $0x00004000, R9
+
+more1693:
+	CMPB      16(AX), $0x00
+	JNE       half1694
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	VCVTPS2PD 64(R8)(CX*4), Z10
+	VCVTPS2PD 96(R8)(CX*4), Z11
+	JMP       both1695
+
+half1694:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(R8)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1695:
+	ADDQ        8(AX), R8
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z8, Z4
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z9, Z5
+	VADDPD      Z10, Z2, Z2
+	VFMADD231PD Z10, Z10, Z6
+	VADDPD      Z11, Z3, Z3
+	VFMADD231PD Z11, Z11, Z7
+
+summed1680:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z4, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z5, 64(R9)(CX*8)
+	VMOVUPD Z2, 128(R8)(CX*8)
+	VMOVUPD Z6, 128(R9)(CX*8)
+	VMOVUPD Z3, 192(R8)(CX*8)
+	VMOVUPD Z7, 192(R9)(CX*8)
+	ADDQ    $0x20, CX
+	LEAQ    32(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1677
+
+cols1678:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1697
+
+cols1696:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z2
+	VMOVUPD 64(R8)(CX*8), Z1
+	VMOVUPD 64(R9)(CX*8), Z3
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1698
+	VMOVUPD (R8)(CX*8), Z4
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Z6
+	VMOVUPD 64(R8)(CX*8), Z5
+	MOVQ    72(AX), R8
+	VMOVUPD 64(R8)(CX*8), Z7
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1700
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both1701
+
+half1700:
+	IMUL3Q $0x00000002, CX, R9
+
+both1701:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1702
+	SUBQ  $0x00004000, R9
+
+more1702:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half1703
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both1704
+
+half1703:
+	IMUL3Q $0x00000002, CX, R10
+
+both1704:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1705
+	SUBQ  $0x00004000, R10
+
+more1705:
+	CMPB      40(AX), $0x00
+	JNE       half1706
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	JMP       both1707
+
+half1706:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+
+both1707:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1708
+	VCVTPS2PD (R9)(CX*4), Z10
+	VCVTPS2PD 32(R9)(CX*4), Z11
+	JMP       both1709
+
+half1708:
+	VPMOVZXWD (R9)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 16(R9)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1709:
+	ADDQ        8(AX), R9
+	VSUBPD      Z4, Z10, Z10
+	VMULPD      Z6, Z10, Z10
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z10, Z2
+	VSUBPD      Z5, Z11, Z11
+	VMULPD      Z7, Z11, Z11
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z11, Z3
+	JMP         summed1699
+
+plain1698:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1710
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both1711
+
+half1710:
+	IMUL3Q $0x00000002, CX, R9
+
+both1711:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1712
+	SUBQ  $0x00004000, R9
+
+more1712:
+	CMPB      16(AX), $0x00
+	JNE       half1713
+	VCVTPS2PD (R8)(CX*4), Z4
+	VCVTPS2PD 32(R8)(CX*4), Z5
+	JMP       both1714
+
+half1713:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(R8)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1714:
+	ADDQ        8(AX), R8
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z2
+	VADDPD      Z5, Z1, Z1
+	VFMADD231PD Z5, Z5, Z3
+
+summed1699:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z2, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z3, 64(R9)(CX*8)
+	ADDQ    $0x10, CX
+	LEAQ    16(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1696
+
+cols1697:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1487
+	JGT  cols1716
 
-cols1486:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Z0
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Z1
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain1488
-	VMOVUPD    (R8)(CX*8), Z2
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Z3
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half1490
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1491
+cols1715:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z1
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1717
+	VMOVUPD (R8)(CX*8), Z2
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Z3
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1719
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both1720
 
-half1490:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
+half1719:
+	IMUL3Q $0x00000002, CX, R9
 
-both1491:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half1492
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1493
+both1720:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1721
+	SUBQ  $0x00004000, R9
 
-half1492:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
+more1721:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half1722
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both1723
 
-both1493:
+half1722:
+	IMUL3Q $0x00000002, CX, R10
+
+both1723:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1724
+	SUBQ  $0x00004000, R10
+
+more1724:
+	CMPB      40(AX), $0x00
+	JNE       half1725
+	VCVTPS2PD (R8)(CX*4), Z4
+	JMP       both1726
+
+half1725:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both1726:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1727
+	VCVTPS2PD (R9)(CX*4), Z5
+	JMP       both1728
+
+half1727:
+	VPMOVZXWD (R9)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1728:
+	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1489
+	JMP         summed1718
 
-plain1488:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half1494
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1495
+plain1717:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1729
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both1730
 
-half1494:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-	VCVTPS2PD  Y2, Z2
+half1729:
+	IMUL3Q $0x00000002, CX, R9
 
-both1495:
+both1730:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1731
+	SUBQ  $0x00004000, R9
+
+more1731:
+	CMPB      16(AX), $0x00
+	JNE       half1732
+	VCVTPS2PD (R8)(CX*4), Z2
+	JMP       both1733
+
+half1732:
+	VPMOVZXWD (R8)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VCVTPS2PD Y2, Z2
+
+both1733:
+	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1489:
+summed1718:
 	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
+	VMOVUPD Z1, (R9)(CX*8)
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1486
+	JLE     cols1715
 
-cols1487:
-	CMPQ        CX, DX
-	JGE         row1496
-	MOVQ        80(AX), R8
-	VMOVUPD     (R8)(CX*8), Z0
-	MOVQ        88(AX), R8
-	VMOVUPD     (R8)(CX*8), Z1
-	MOVQ        64(AX), R8
-	TESTQ       R8, R8
-	JZ          plain1497
-	VMOVUPD     (R8)(CX*8), Z2
-	MOVQ        72(AX), R8
-	VMOVUPD     (R8)(CX*8), Z3
-	MOVQ        SI, R8
+cols1716:
+	CMPQ    CX, DX
+	JGE     row1734
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z1
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1735
+	VMOVUPD (R8)(CX*8), Z2
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Z3
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1737
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both1738
+
+half1737:
+	IMUL3Q $0x00000002, CX, R9
+
+both1738:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1739
+	SUBQ  $0x00004000, R9
+
+more1739:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half1740
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both1741
+
+half1740:
+	IMUL3Q $0x00000002, CX, R10
+
+both1741:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1742
+	SUBQ  $0x00004000, R10
+
+more1742:
 	CMPB        40(AX), $0x00
-	JNE         half1499
-	PREFETCHT0  3072(R8)(CX*4)
+	JNE         half1743
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1500
+	JMP         both1744
 
-half1499:
-	PREFETCHT0  3072(R8)(CX*2)
+half1743:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1500:
-	MOVQ        BX, R8
+both1744:
+	ADDQ        32(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half1501
-	PREFETCHT0  3072(R8)(CX*4)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1502
+	JNE         half1745
+	VCVTPS2PD.Z (R9)(CX*4), K1, Z5
+	JMP         both1746
 
-half1501:
-	PREFETCHT0  3072(R8)(CX*2)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+half1745:
+	VPMOVZXWD.Z (R9)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1502:
+both1746:
+	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1498
+	JMP         summed1736
 
-plain1497:
-	MOVQ        BX, R8
+plain1735:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1747
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both1748
+
+half1747:
+	IMUL3Q $0x00000002, CX, R9
+
+both1748:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1749
+	SUBQ  $0x00004000, R9
+
+more1749:
 	CMPB        16(AX), $0x00
-	JNE         half1503
-	PREFETCHT0  3072(R8)(CX*4)
+	JNE         half1750
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1504
+	JMP         both1751
 
-half1503:
-	PREFETCHT0  3072(R8)(CX*2)
+half1750:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1504:
+both1751:
+	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1498:
+summed1736:
 	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
+	VMOVUPD Z1, (R9)(CX*8)
 
-row1496:
+row1734:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1484
+	JMP  group1675
 
-group1485:
+group1676:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $16352-8
+TEXT ·argmaxAVX512(SB), $16360-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -19267,15 +21032,15 @@ TEXT ·argmaxAVX512(SB), $16352-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half1507
+	JNE       half1754
 	CMPQ      DX, $0x18
-	JMP       both1508
+	JMP       both1755
 
-half1507:
+half1754:
 	CMPQ DX, $0x28
 
-both1508:
-	JGT          longer1506
+both1755:
+	JGT          longer1753
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -19284,15 +21049,15 @@ both1508:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1509:
+far1756:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1509
+	JLT  far1756
 	MOVQ DI, 24(SP)
 
-sixteen1510:
+sixteen1757:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -19308,12 +21073,12 @@ sixteen1510:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half1515
+	JNE          half1762
 	ADDQ         R9, R9
-	JMP          both1516
+	JMP          both1763
 
-half1515:
-both1516:
+half1762:
+both1763:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -19326,7 +21091,7 @@ both1516:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1512
+	JLE           have1759
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -19351,12 +21116,12 @@ both1516:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half1517
+	JNE           half1764
 	ADDQ          R9, R9
-	JMP           both1518
+	JMP           both1765
 
-half1517:
-both1518:
+half1764:
+both1765:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -19367,16 +21132,16 @@ both1518:
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact1519
+	JGT   exact1766
 	MOVQ  R10, R9
 
-exact1519:
+exact1766:
 	CMPB 16(AX), $0x00
-	JNE  half1520
+	JNE  half1767
 
-piece1522:
+piece1769:
 	CMPQ            R9, $0x10
-	JLT             short1523
+	JLT             short1770
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -19424,11 +21189,11 @@ piece1522:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece1522
+	JMP             piece1769
 
-short1523:
+short1770:
 	TESTQ        R9, R9
-	JZ           pieces1524
+	JZ           pieces1771
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -19499,13 +21264,13 @@ short1523:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces1524:
-	JMP both1521
+pieces1771:
+	JMP both1768
 
-half1520:
-piece1525:
+half1767:
+piece1772:
 	CMPQ            R9, $0x10
-	JLT             short1526
+	JLT             short1773
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -19565,11 +21330,11 @@ piece1525:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece1525
+	JMP             piece1772
 
-short1526:
+short1773:
 	TESTQ        R9, R9
-	JZ           pieces1527
+	JZ           pieces1774
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -19652,11 +21417,11 @@ short1526:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces1527:
-both1521:
-	JMP read1514
+pieces1774:
+both1768:
+	JMP read1761
 
-have1512:
+have1759:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -19665,16 +21430,16 @@ have1512:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half1528
+	JNE  half1775
 	ADDQ R13, R13
-	JMP  both1529
+	JMP  both1776
 
-half1528:
-both1529:
+half1775:
+both1776:
 	CMPB 16(AX), $0x00
-	JNE  half1530
+	JNE  half1777
 
-piece1532:
+piece1779:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19709,11 +21474,11 @@ piece1532:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1532
-	JMP             both1531
+	JG              piece1779
+	JMP             both1778
 
-half1530:
-piece1533:
+half1777:
+piece1780:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -19760,10 +21525,10 @@ piece1533:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1533
+	JG              piece1780
 
-both1531:
-read1514:
+both1778:
+read1761:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -19782,14 +21547,14 @@ read1514:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1534:
+four1781:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1534
+	JLT          four1781
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -19804,12 +21569,12 @@ four1534:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         16(AX), $0x00
-	JNE          half1535
+	JNE          half1782
 	MOVQ         DX, R8
 	XORQ         DI, DI
 	SHLQ         $0x06, R8
 
-four1537:
+four1784:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	PREFETCHT0   128(SI)
@@ -19828,15 +21593,15 @@ four1537:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1537
-	JMP          both1536
+	JLT          four1784
+	JMP          both1783
 
-half1535:
+half1782:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1538:
+four1785:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -19853,9 +21618,9 @@ four1538:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1538
+	JLT          four1785
 
-both1536:
+both1783:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -19867,90 +21632,170 @@ both1536:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen1510
-	JMP          done1505
+	JLT          sixteen1757
+	JMP          done1752
 
-longer1506:
-	MOVQ (AX), BX
-	MOVQ 40(AX), SI
-	MOVQ 24(AX), DI
+longer1753:
+	MOVQ  (AX), BX
+	MOVQ  40(AX), SI
+	MOVQ  24(AX), DI
+	IMULQ 8(AX), DI
+	ADDQ  BX, DI
+	MOVQ  DI, 16352(SP)
+	MOVQ  24(AX), R8
 
-rows1539:
+rows1786:
+	MOVQ BX, DI
+	LEAQ 16384(DI), CX
+	CMPQ CX, 16352(SP)
+	JLT  more1787
+	SUBQ $0x00004000, DI
+
+more1787:
+	ANDQ         $-256, DI
+	SHRQ         $0x06, DI
+	RORB         $0x02, DI
+	SHLQ         $0x06, DI
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
 	VMOVAPS      Z0, Z3
 	XORQ         CX, CX
-	LEAQ         32(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1541
+	LEAQ         32(CX), R9
+	CMPQ         R9, DX
+	JGT          cols1789
 
-cols1540:
+cols1788:
 	CMPB       16(AX), $0x00
-	JNE        half1542
-	PREFETCHT0 3072(BX)(CX*4)
-	PREFETCHT0 3136(BX)(CX*4)
-	VMAXPS     (BX)(CX*4), Z2, Z2
-	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1543
+	JNE        half1790
+	TESTQ      $0x0000003f, CX
+	JNZ        same1792
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same1792
+	ADDQ       $0x00003000, DI
 
-half1542:
-	PREFETCHT0 3072(BX)(CX*2)
-	VMOVUPS    (BX)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z5
-	VPANDD     Z1, Z4, Z4
-	VMAXPS     Z5, Z2, Z2
-	VMAXPS     Z4, Z3, Z3
+same1792:
+	VMAXPS (BX)(CX*4), Z2, Z2
+	VMAXPS 64(BX)(CX*4), Z3, Z3
+	JMP    both1791
 
-both1543:
+half1790:
+	TESTQ      $0x0000007f, CX
+	JNZ        same1793
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same1793
+	ADDQ       $0x00003000, DI
+
+same1793:
+	VMOVUPS (BX)(CX*2), Z4
+	VPSLLD  $0x10, Z4, Z5
+	VPANDD  Z1, Z4, Z4
+	VMAXPS  Z5, Z2, Z2
+	VMAXPS  Z4, Z3, Z3
+
+both1791:
 	ADDQ $0x20, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JLE  cols1540
+	LEAQ 32(CX), R9
+	CMPQ R9, DX
+	JLE  cols1788
 
-cols1541:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols1545
+cols1789:
+	LEAQ 16(CX), R9
+	CMPQ R9, DX
+	JGT  cols1795
 
-cols1544:
+cols1794:
 	CMPB       16(AX), $0x00
-	JNE        half1546
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1547
+	JNE        half1796
+	TESTQ      $0x0000003f, CX
+	JNZ        same1798
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same1798
+	ADDQ       $0x00003000, DI
 
-half1546:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z1
-	VPSLLD     $0x10, Z1, Z1
+same1798:
+	VMOVUPS (BX)(CX*4), Z1
+	JMP     both1797
 
-both1547:
+half1796:
+	TESTQ      $0x0000007f, CX
+	JNZ        same1799
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same1799
+	ADDQ       $0x00003000, DI
+
+same1799:
+	VPMOVZXWD (BX)(CX*2), Z1
+	VPSLLD    $0x10, Z1, Z1
+
+both1797:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols1544
+	LEAQ   16(CX), R9
+	CMPQ   R9, DX
+	JLE    cols1794
 
-cols1545:
+cols1795:
 	CMPQ       CX, DX
-	JGE        row1548
+	JGE        row1800
 	CMPB       16(AX), $0x00
-	JNE        half1549
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1550
+	JNE        half1801
+	TESTQ      $0x0000003f, CX
+	JNZ        same1803
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same1803
+	ADDQ       $0x00003000, DI
 
-half1549:
-	PREFETCHT0  3072(BX)(CX*2)
+same1803:
+	VMOVUPS.Z (BX)(CX*4), K1, Z1
+	JMP       both1802
+
+half1801:
+	TESTQ      $0x0000007f, CX
+	JNZ        same1804
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same1804
+	ADDQ       $0x00003000, DI
+
+same1804:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1550:
+both1802:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1548:
+row1800:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -19963,63 +21808,63 @@ row1548:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1552:
-	LEAQ    16(CX), R8
-	CMPQ    R8, DX
-	JGT     last1554
+next1806:
+	LEAQ    16(CX), DI
+	CMPQ    DI, DX
+	JGT     last1808
 	CMPB    16(AX), $0x00
-	JNE     half1555
+	JNE     half1809
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1556
+	JMP     both1810
 
-half1555:
+half1809:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1556:
+both1810:
 	VCMPPS $0x00, Z0, Z1, K2
-	KMOVW  K2, R8
-	TESTL  R8, R8
-	JNZ    found1551
+	KMOVW  K2, DI
+	TESTL  DI, DI
+	JNZ    found1805
 	ADDQ   $0x10, CX
-	JMP    next1552
+	JMP    next1806
 
-last1554:
+last1808:
 	CMPQ      CX, DX
-	JGE       end1553
+	JGE       end1807
 	CMPB      16(AX), $0x00
-	JNE       half1557
+	JNE       half1811
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1558
+	JMP       both1812
 
-half1557:
+half1811:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1558:
+both1812:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
-	KMOVW  K2, R8
-	TESTL  R8, R8
-	JNZ    found1551
+	KMOVW  K2, DI
+	TESTL  DI, DI
+	JNZ    found1805
 	MOVQ   DX, CX
-	JMP    end1553
+	JMP    end1807
 
-found1551:
-	BSFL R8, R8
-	ADDQ R8, CX
+found1805:
+	BSFL DI, DI
+	ADDQ DI, CX
 
-end1553:
-	XORQ    R8, R8
+end1807:
+	XORQ    DI, DI
 	CMPQ    CX, DX
-	CMOVQGE R8, CX
+	CMOVQGE DI, CX
 	MOVL    CX, (SI)
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
-	DECQ    DI
-	JNZ     rows1539
+	DECQ    R8
+	JNZ     rows1786
 
-done1505:
+done1752:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -20045,9 +21890,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1560
+	JGT       cols1814
 
-cols1559:
+cols1813:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -20077,11 +21922,11 @@ cols1559:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1559
+	JLE          cols1813
 
-cols1560:
+cols1814:
 	CMPQ         CX, DX
-	JGE          row1561
+	JGE          row1815
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -20109,7 +21954,7 @@ cols1560:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1561:
+row1815:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -20133,77 +21978,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1563
+	JGT       cols1817
 
-cols1562:
+cols1816:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1564
+	JZ           skip1818
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1565
+	JNE          first1819
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1565:
+first1819:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1566
+	JEQ         plain1820
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1567
+	JMP         moved1821
 
-plain1566:
+plain1820:
 	VMOVAPS Z3, Z1
 
-moved1567:
-skip1564:
+moved1821:
+skip1818:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1562
+	JLE          cols1816
 
-cols1563:
+cols1817:
 	CMPQ         CX, DX
-	JGE          row1568
+	JGE          row1822
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1569
+	JZ           skip1823
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1570
+	JNE          first1824
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1570:
+first1824:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1571
+	JEQ         plain1825
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1572
+	JMP         moved1826
 
-plain1571:
+plain1825:
 	VMOVAPS Z3, Z1
 
-moved1572:
-skip1569:
+moved1826:
+skip1823:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1568:
+row1822:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -20226,63 +22071,77 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1573:
+rows1827:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1575
+	JGT  cols1829
 
-cols1574:
+cols1828:
 	CMPB       16(AX), $0x00
-	JNE        half1576
+	JNE        half1830
 	PREFETCHT0 3072(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Y5
-	VCVTPS2PD  16(BX)(CX*4), Y6
-	VCVTPS2PD  32(BX)(CX*4), Y7
-	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1577
+	JMP        both1831
 
-half1576:
+half1830:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	VPMOVZXWD  8(BX)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-	VPMOVZXWD  16(BX)(CX*2), X7
-	VPSLLD     $0x10, X7, X7
-	VCVTPS2PD  X7, Y7
-	VPMOVZXWD  24(BX)(CX*2), X8
-	VPSLLD     $0x10, X8, X8
-	VCVTPS2PD  X8, Y8
 
-both1577:
+both1831:
+	CMPB      16(AX), $0x00
+	JNE       half1832
+	VCVTPS2PD (BX)(CX*4), Y5
+	VCVTPS2PD 16(BX)(CX*4), Y6
+	VCVTPS2PD 32(BX)(CX*4), Y7
+	VCVTPS2PD 48(BX)(CX*4), Y8
+	JMP       both1833
+
+half1832:
+	VPMOVZXWD (BX)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+	VPMOVZXWD 8(BX)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+	VPMOVZXWD 16(BX)(CX*2), X7
+	VPSLLD    $0x10, X7, X7
+	VCVTPS2PD X7, Y7
+	VPMOVZXWD 24(BX)(CX*2), X8
+	VPSLLD    $0x10, X8, X8
+	VCVTPS2PD X8, Y8
+
+both1833:
 	CMPB       40(AX), $0x00
-	JNE        half1578
+	JNE        half1834
 	PREFETCHT0 3072(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Y9
-	VCVTPS2PD  16(SI)(CX*4), Y10
-	VCVTPS2PD  32(SI)(CX*4), Y11
-	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1579
+	JMP        both1835
 
-half1578:
+half1834:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), X9
-	VPSLLD     $0x10, X9, X9
-	VCVTPS2PD  X9, Y9
-	VPMOVZXWD  8(SI)(CX*2), X10
-	VPSLLD     $0x10, X10, X10
-	VCVTPS2PD  X10, Y10
-	VPMOVZXWD  16(SI)(CX*2), X11
-	VPSLLD     $0x10, X11, X11
-	VCVTPS2PD  X11, Y11
-	VPMOVZXWD  24(SI)(CX*2), X12
-	VPSLLD     $0x10, X12, X12
-	VCVTPS2PD  X12, Y12
 
-both1579:
+both1835:
+	CMPB      40(AX), $0x00
+	JNE       half1836
+	VCVTPS2PD (SI)(CX*4), Y9
+	VCVTPS2PD 16(SI)(CX*4), Y10
+	VCVTPS2PD 32(SI)(CX*4), Y11
+	VCVTPS2PD 48(SI)(CX*4), Y12
+	JMP       both1837
+
+half1836:
+	VPMOVZXWD (SI)(CX*2), X9
+	VPSLLD    $0x10, X9, X9
+	VCVTPS2PD X9, Y9
+	VPMOVZXWD 8(SI)(CX*2), X10
+	VPSLLD    $0x10, X10, X10
+	VCVTPS2PD X10, Y10
+	VPMOVZXWD 16(SI)(CX*2), X11
+	VPSLLD    $0x10, X11, X11
+	VCVTPS2PD X11, Y11
+	VPMOVZXWD 24(SI)(CX*2), X12
+	VPSLLD    $0x10, X12, X12
+	VCVTPS2PD X12, Y12
+
+both1837:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -20290,153 +22149,195 @@ both1579:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1574
+	JLE         cols1828
 
-cols1575:
+cols1829:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1581
+	JGT  cols1839
 
-cols1580:
+cols1838:
 	CMPB       16(AX), $0x00
-	JNE        half1582
+	JNE        half1840
 	PREFETCHT0 3072(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Y5
-	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1583
+	JMP        both1841
 
-half1582:
+half1840:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	VPMOVZXWD  8(BX)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
 
-both1583:
+both1841:
+	CMPB      16(AX), $0x00
+	JNE       half1842
+	VCVTPS2PD (BX)(CX*4), Y5
+	VCVTPS2PD 16(BX)(CX*4), Y6
+	JMP       both1843
+
+half1842:
+	VPMOVZXWD (BX)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+	VPMOVZXWD 8(BX)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1843:
 	CMPB       40(AX), $0x00
-	JNE        half1584
+	JNE        half1844
 	PREFETCHT0 3072(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Y7
-	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1585
+	JMP        both1845
 
-half1584:
+half1844:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), X7
-	VPSLLD     $0x10, X7, X7
-	VCVTPS2PD  X7, Y7
-	VPMOVZXWD  8(SI)(CX*2), X8
-	VPSLLD     $0x10, X8, X8
-	VCVTPS2PD  X8, Y8
 
-both1585:
+both1845:
+	CMPB      40(AX), $0x00
+	JNE       half1846
+	VCVTPS2PD (SI)(CX*4), Y7
+	VCVTPS2PD 16(SI)(CX*4), Y8
+	JMP       both1847
+
+half1846:
+	VPMOVZXWD (SI)(CX*2), X7
+	VPSLLD    $0x10, X7, X7
+	VCVTPS2PD X7, Y7
+	VPMOVZXWD 8(SI)(CX*2), X8
+	VPSLLD    $0x10, X8, X8
+	VCVTPS2PD X8, Y8
+
+both1847:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1580
+	JLE         cols1838
 
-cols1581:
+cols1839:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1587
+	JGT  cols1849
 
-cols1586:
+cols1848:
 	CMPB       16(AX), $0x00
-	JNE        half1588
+	JNE        half1850
 	PREFETCHT0 3072(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1589
+	JMP        both1851
 
-half1588:
+half1850:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
 
-both1589:
+both1851:
+	CMPB      16(AX), $0x00
+	JNE       half1852
+	VCVTPS2PD (BX)(CX*4), Y5
+	JMP       both1853
+
+half1852:
+	VPMOVZXWD (BX)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both1853:
 	CMPB       40(AX), $0x00
-	JNE        half1590
+	JNE        half1854
 	PREFETCHT0 3072(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1591
+	JMP        both1855
 
-half1590:
+half1854:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
 
-both1591:
+both1855:
+	CMPB      40(AX), $0x00
+	JNE       half1856
+	VCVTPS2PD (SI)(CX*4), Y6
+	JMP       both1857
+
+half1856:
+	VPMOVZXWD (SI)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1857:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1586
+	JLE         cols1848
 
-cols1587:
+cols1849:
 	CMPQ       CX, DX
-	JGE        row1592
+	JGE        row1858
 	CMPB       16(AX), $0x00
-	JNE        half1593
+	JNE        half1859
 	PREFETCHT0 3072(BX)(CX*4)
+	JMP        both1860
+
+half1859:
+	PREFETCHT0 3072(BX)(CX*2)
+
+both1860:
+	CMPB       16(AX), $0x00
+	JNE        half1861
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1594
+	JMP        both1862
 
-half1593:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPXOR      X5, X5, X5
-	VMOVDQU    X5, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R10
+half1861:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R8
+	SUBQ    CX, R8
+	LEAQ    (BX)(CX*2), R10
 
-copy1595:
+copy1863:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1595
+	JNZ       copy1863
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1594:
+both1862:
 	CMPB       40(AX), $0x00
-	JNE        half1596
+	JNE        half1864
 	PREFETCHT0 3072(SI)(CX*4)
+	JMP        both1865
+
+half1864:
+	PREFETCHT0 3072(SI)(CX*2)
+
+both1865:
+	CMPB       40(AX), $0x00
+	JNE        half1866
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1597
+	JMP        both1867
 
-half1596:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (SI)(CX*2), R9
+half1866:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R8
+	SUBQ    CX, R8
+	LEAQ    (SI)(CX*2), R9
 
-copy1598:
+copy1868:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1598
+	JNZ       copy1868
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1597:
+both1867:
 	VFMADD231PD Y5, Y6, Y1
 
-row1592:
+row1858:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1573
+	JNZ          rows1827
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -20467,69 +22368,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1599:
+rows1869:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1601
+	JGT  cols1871
 
-cols1600:
+cols1870:
 	CMPB       16(AX), $0x00
-	JNE        half1602
+	JNE        half1872
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1603
+	JMP        both1873
 
-half1602:
+half1872:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1603:
+both1873:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1600
+	JLE         cols1870
 
-cols1601:
+cols1871:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1605
+	JGT  cols1875
 
-cols1604:
+cols1874:
 	CMPB       16(AX), $0x00
-	JNE        half1606
+	JNE        half1876
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1607
+	JMP        both1877
 
-half1606:
+half1876:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1607:
+both1877:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1604
+	JLE         cols1874
 
-cols1605:
+cols1875:
 	CMPQ       CX, DX
-	JGE        row1608
+	JGE        row1878
 	CMPB       16(AX), $0x00
-	JNE        half1609
+	JNE        half1879
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1610
+	JMP        both1880
 
-half1609:
+half1879:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20537,21 +22438,21 @@ half1609:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1611:
+copy1881:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1611
+	JNZ       copy1881
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1610:
+both1880:
 	VFMADD231PS Y6, Y1, Y2
 
-row1608:
+row1878:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1599
+	JNZ          rows1869
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -20580,708 +22481,1345 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1612:
-	CMPQ DI, $0x04
-	JLT  group1613
+group1882:
+	CMPQ DI, $0x08
+	JLT  group1883
 	XORQ CX, CX
-	LEAQ 4(CX), R8
+	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1615
+	JGT  cols1885
 
-cols1614:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain1616
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half1618
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Y5
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y6
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y7
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y8
-	ADDQ       32(AX), R8
-	JMP        both1619
-
-half1618:
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X7
-	VPSLLD     $0x10, X7, X7
-	VCVTPS2PD  X7, Y7
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X8
-	VPSLLD     $0x10, X8, X8
-	VCVTPS2PD  X8, Y8
-	ADDQ       32(AX), R8
-
-both1619:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half1620
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Y9
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y10
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y11
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y12
-	ADDQ       8(AX), R8
-	JMP        both1621
-
-half1620:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), X9
-	VPSLLD     $0x10, X9, X9
-	VCVTPS2PD  X9, Y9
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X10
-	VPSLLD     $0x10, X10, X10
-	VCVTPS2PD  X10, Y10
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X11
-	VPSLLD     $0x10, X11, X11
-	VCVTPS2PD  X11, Y11
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X12
-	VPSLLD     $0x10, X12, X12
-	VCVTPS2PD  X12, Y12
-	ADDQ       8(AX), R8
-
-both1621:
-	VSUBPD      Y3, Y9, Y9
-	VMULPD      Y4, Y9, Y9
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y9, Y2
-	VSUBPD      Y3, Y10, Y10
-	VMULPD      Y4, Y10, Y10
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y10, Y2
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y4, Y11, Y11
-	VADDPD      Y7, Y1, Y1
-	VFMADD231PD Y7, Y11, Y2
-	VSUBPD      Y3, Y12, Y12
-	VMULPD      Y4, Y12, Y12
-	VADDPD      Y8, Y1, Y1
-	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1617
-
-plain1616:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half1622
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Y3
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y4
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y5
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y6
-	ADDQ       8(AX), R8
-	JMP        both1623
-
-half1622:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), X3
-	VPSLLD     $0x10, X3, X3
-	VCVTPS2PD  X3, Y3
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X4
-	VPSLLD     $0x10, X4, X4
-	VCVTPS2PD  X4, Y4
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       8(AX), R8
-
-both1623:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y4, Y1, Y1
-	VFMADD231PD Y4, Y4, Y2
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y5, Y2
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y6, Y2
-
-summed1617:
+cols1884:
 	MOVQ    80(AX), R8
-	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
-	ADDQ    $0x04, CX
-	LEAQ    4(CX), R8
-	CMPQ    R8, DX
-	JLE     cols1614
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y3
+	VMOVUPD 32(R8)(CX*8), Y2
+	VMOVUPD 32(R9)(CX*8), Y4
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1886
+	VMOVUPD (R8)(CX*8), Y5
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Y7
+	VMOVUPD 32(R8)(CX*8), Y6
+	MOVQ    72(AX), R8
+	VMOVUPD 32(R8)(CX*8), Y8
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1888
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1889
 
-cols1615:
-	CMPQ       CX, DX
-	JGE        row1624
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain1625
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
+half1888:
+	IMUL3Q $0x00000010, CX, R9
+
+both1889:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1890
+	SUBQ  $0x00004000, R9
+
+more1890:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1891
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1892
+
+half1891:
+	IMUL3Q $0x00000010, CX, R11
+
+both1892:
+	ADDQ  BX, R11
+	MOVQ  DI, R12
+	IMULQ 8(AX), R12
+	ADDQ  BX, R12
+	LEAQ  16384(R11), R13
+	CMPQ  R13, R12
+	JLT   more1893
+	SUBQ  $0x00004000, R11
+
+more1893:
+	MOVQ $0x00000004, R12
+
+pair1894:
 	CMPB       40(AX), $0x00
-	JNE        half1627
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       32(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       32(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X7
-	VCVTPS2PD  X7, Y7
-	ADDQ       32(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X8
-	VCVTPS2PD  X8, Y8
-	ADDQ       32(AX), R8
-	JMP        both1628
+	JNE        half1895
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R9
+	JMP        both1896
 
-half1627:
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPXOR      X5, X5, X5
-	VMOVDQU    X5, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R11
+half1895:
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R9
 
-copy1629:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1629
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-	ADDQ      32(AX), R8
-	VPXOR     X6, X6, X6
-	VMOVDQU   X6, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy1630:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1630
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-	ADDQ      32(AX), R8
-	VPXOR     X7, X7, X7
-	VMOVDQU   X7, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy1631:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1631
-	VPMOVZXWD (SP), X7
-	VPSLLD    $0x10, X7, X7
-	VCVTPS2PD X7, Y7
-	ADDQ      32(AX), R8
-	VPXOR     X8, X8, X8
-	VMOVDQU   X8, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy1632:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1632
-	VPMOVZXWD (SP), X8
-	VPSLLD    $0x10, X8, X8
-	VCVTPS2PD X8, Y8
-	ADDQ      32(AX), R8
-
-both1628:
-	MOVQ       BX, R8
+both1896:
 	CMPB       16(AX), $0x00
-	JNE        half1633
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VMASKMOVPS (R8)(CX*4), X0, X9
-	VCVTPS2PD  X9, Y9
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X10
-	VCVTPS2PD  X10, Y10
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X11
-	VCVTPS2PD  X11, Y11
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X12
-	VCVTPS2PD  X12, Y12
-	ADDQ       8(AX), R8
-	JMP        both1634
+	JNE        half1897
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R11
+	JMP        both1898
 
-half1633:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPXOR      X9, X9, X9
-	VMOVDQU    X9, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R11
+half1897:
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R11
 
-copy1635:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1635
-	VPMOVZXWD (SP), X9
+both1898:
+	CMPB      40(AX), $0x00
+	JNE       half1899
+	VCVTPS2PD (R8)(CX*4), Y9
+	VCVTPS2PD 16(R8)(CX*4), Y10
+	JMP       both1900
+
+half1899:
+	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
-	ADDQ      8(AX), R8
-	VPXOR     X10, X10, X10
-	VMOVDQU   X10, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy1636:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1636
-	VPMOVZXWD (SP), X10
+	VPMOVZXWD 8(R8)(CX*2), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
-	ADDQ      8(AX), R8
-	VPXOR     X11, X11, X11
-	VMOVDQU   X11, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
 
-copy1637:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1637
-	VPMOVZXWD (SP), X11
+both1900:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1901
+	VCVTPS2PD (R10)(CX*4), Y11
+	VCVTPS2PD 16(R10)(CX*4), Y12
+	JMP       both1902
+
+half1901:
+	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
-	ADDQ      8(AX), R8
-	VPXOR     X12, X12, X12
-	VMOVDQU   X12, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy1638:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1638
-	VPMOVZXWD (SP), X12
+	VPMOVZXWD 8(R10)(CX*2), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
-	ADDQ      8(AX), R8
 
-both1634:
-	VSUBPD      Y3, Y9, Y9
-	VMULPD      Y4, Y9, Y9
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y9, Y2
-	VSUBPD      Y3, Y10, Y10
-	VMULPD      Y4, Y10, Y10
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y10, Y2
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y4, Y11, Y11
-	VADDPD      Y7, Y1, Y1
-	VFMADD231PD Y7, Y11, Y2
-	VSUBPD      Y3, Y12, Y12
-	VMULPD      Y4, Y12, Y12
-	VADDPD      Y8, Y1, Y1
-	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1626
+both1902:
+	ADDQ        8(AX), R10
+	VSUBPD      Y5, Y11, Y11
+	VMULPD      Y7, Y11, Y11
+	VADDPD      Y9, Y1, Y1
+	VFMADD231PD Y9, Y11, Y3
+	VSUBPD      Y6, Y12, Y12
+	VMULPD      Y8, Y12, Y12
+	VADDPD      Y10, Y2, Y2
+	VFMADD231PD Y10, Y12, Y4
+	CMPB        40(AX), $0x00
+	JNE         half1903
+	VCVTPS2PD   (R8)(CX*4), Y9
+	VCVTPS2PD   16(R8)(CX*4), Y10
+	JMP         both1904
 
-plain1625:
-	MOVQ       BX, R8
+half1903:
+	VPMOVZXWD (R8)(CX*2), X9
+	VPSLLD    $0x10, X9, X9
+	VCVTPS2PD X9, Y9
+	VPMOVZXWD 8(R8)(CX*2), X10
+	VPSLLD    $0x10, X10, X10
+	VCVTPS2PD X10, Y10
+
+both1904:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1905
+	VCVTPS2PD (R10)(CX*4), Y11
+	VCVTPS2PD 16(R10)(CX*4), Y12
+	JMP       both1906
+
+half1905:
+	VPMOVZXWD (R10)(CX*2), X11
+	VPSLLD    $0x10, X11, X11
+	VCVTPS2PD X11, Y11
+	VPMOVZXWD 8(R10)(CX*2), X12
+	VPSLLD    $0x10, X12, X12
+	VCVTPS2PD X12, Y12
+
+both1906:
+	ADDQ        8(AX), R10
+	VSUBPD      Y5, Y11, Y11
+	VMULPD      Y7, Y11, Y11
+	VADDPD      Y9, Y1, Y1
+	VFMADD231PD Y9, Y11, Y3
+	VSUBPD      Y6, Y12, Y12
+	VMULPD      Y8, Y12, Y12
+	VADDPD      Y10, Y2, Y2
+	VFMADD231PD Y10, Y12, Y4
+	DECQ        R12
+	JNZ         pair1894
+	JMP         summed1887
+
+plain1886:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1907
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1908
+
+half1907:
+	IMUL3Q $0x00000010, CX, R9
+
+both1908:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1909
+	SUBQ  $0x00004000, R9
+
+more1909:
+	MOVQ $0x00000004, R10
+
+pair1910:
 	CMPB       16(AX), $0x00
-	JNE        half1639
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VMASKMOVPS (R8)(CX*4), X0, X3
-	VCVTPS2PD  X3, Y3
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X4
-	VCVTPS2PD  X4, Y4
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       8(AX), R8
-	JMP        both1640
+	JNE        half1911
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000040, R9
+	JMP        both1912
 
-half1639:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPXOR      X3, X3, X3
-	VMOVDQU    X3, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R11
+half1911:
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000020, R9
 
-copy1641:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1641
-	VPMOVZXWD (SP), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-	ADDQ      8(AX), R8
-	VPXOR     X4, X4, X4
-	VMOVDQU   X4, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
+both1912:
+	CMPB      16(AX), $0x00
+	JNE       half1913
+	VCVTPS2PD (R8)(CX*4), Y5
+	VCVTPS2PD 16(R8)(CX*4), Y6
+	JMP       both1914
 
-copy1642:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1642
-	VPMOVZXWD (SP), X4
-	VPSLLD    $0x10, X4, X4
-	VCVTPS2PD X4, Y4
-	ADDQ      8(AX), R8
-	VPXOR     X5, X5, X5
-	VMOVDQU   X5, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy1643:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1643
-	VPMOVZXWD (SP), X5
+half1913:
+	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
-	ADDQ      8(AX), R8
-	VPXOR     X6, X6, X6
-	VMOVDQU   X6, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy1644:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1644
-	VPMOVZXWD (SP), X6
+	VPMOVZXWD 8(R8)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
-	ADDQ      8(AX), R8
 
-both1640:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y4, Y1, Y1
-	VFMADD231PD Y4, Y4, Y2
+both1914:
+	ADDQ        8(AX), R8
 	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y5, Y2
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y6, Y2
+	VFMADD231PD Y5, Y5, Y3
+	VADDPD      Y6, Y2, Y2
+	VFMADD231PD Y6, Y6, Y4
+	CMPB        16(AX), $0x00
+	JNE         half1915
+	VCVTPS2PD   (R8)(CX*4), Y5
+	VCVTPS2PD   16(R8)(CX*4), Y6
+	JMP         both1916
 
-summed1626:
+half1915:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+	VPMOVZXWD 8(R8)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1916:
+	ADDQ        8(AX), R8
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y5, Y3
+	VADDPD      Y6, Y2, Y2
+	VFMADD231PD Y6, Y6, Y4
+	DECQ        R10
+	JNZ         pair1910
+
+summed1887:
 	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
+	VMOVUPD Y3, (R9)(CX*8)
+	VMOVUPD Y2, 32(R8)(CX*8)
+	VMOVUPD Y4, 32(R9)(CX*8)
+	ADDQ    $0x08, CX
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1884
 
-row1624:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x04, DI
-	JMP  group1612
-
-group1613:
-group1645:
-	CMPQ DI, $0x01
-	JLT  group1646
-	XORQ CX, CX
+cols1885:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1648
+	JGT  cols1918
 
-cols1647:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain1649
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
+cols1917:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y2
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1919
+	VMOVUPD (R8)(CX*8), Y3
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Y4
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1921
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1922
+
+half1921:
+	IMUL3Q $0x00000010, CX, R9
+
+both1922:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1923
+	SUBQ  $0x00004000, R9
+
+more1923:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1924
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1925
+
+half1924:
+	IMUL3Q $0x00000010, CX, R11
+
+both1925:
+	ADDQ  BX, R11
+	MOVQ  DI, R12
+	IMULQ 8(AX), R12
+	ADDQ  BX, R12
+	LEAQ  16384(R11), R13
+	CMPQ  R13, R12
+	JLT   more1926
+	SUBQ  $0x00004000, R11
+
+more1926:
+	MOVQ $0x00000004, R12
+
+pair1927:
 	CMPB       40(AX), $0x00
-	JNE        half1651
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1652
+	JNE        half1928
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R9
+	JMP        both1929
 
-half1651:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
+half1928:
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000010, R9
 
-both1652:
-	MOVQ       BX, R8
+both1929:
 	CMPB       16(AX), $0x00
-	JNE        half1653
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1654
+	JNE        half1930
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R11
+	JMP        both1931
 
-half1653:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
+half1930:
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000010, R11
 
-both1654:
+both1931:
+	CMPB      40(AX), $0x00
+	JNE       half1932
+	VCVTPS2PD (R8)(CX*4), Y5
+	JMP       both1933
+
+half1932:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both1933:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1934
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both1935
+
+half1934:
+	VPMOVZXWD (R10)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1935:
+	ADDQ        8(AX), R10
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1650
+	CMPB        40(AX), $0x00
+	JNE         half1936
+	VCVTPS2PD   (R8)(CX*4), Y5
+	JMP         both1937
 
-plain1649:
-	MOVQ       BX, R8
+half1936:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both1937:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1938
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both1939
+
+half1938:
+	VPMOVZXWD (R10)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1939:
+	ADDQ        8(AX), R10
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JNZ         pair1927
+	JMP         summed1920
+
+plain1919:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1940
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1941
+
+half1940:
+	IMUL3Q $0x00000010, CX, R9
+
+both1941:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1942
+	SUBQ  $0x00004000, R9
+
+more1942:
+	MOVQ $0x00000004, R10
+
+pair1943:
 	CMPB       16(AX), $0x00
-	JNE        half1655
-	PREFETCHT0 3072(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1656
+	JNE        half1944
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000020, R9
+	JMP        both1945
 
-half1655:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), X3
-	VPSLLD     $0x10, X3, X3
-	VCVTPS2PD  X3, Y3
+half1944:
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000010, R9
 
-both1656:
+both1945:
+	CMPB      16(AX), $0x00
+	JNE       half1946
+	VCVTPS2PD (R8)(CX*4), Y3
+	JMP       both1947
+
+half1946:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both1947:
+	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
+	CMPB        16(AX), $0x00
+	JNE         half1948
+	VCVTPS2PD   (R8)(CX*4), Y3
+	JMP         both1949
 
-summed1650:
+half1948:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both1949:
+	ADDQ        8(AX), R8
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JNZ         pair1943
+
+summed1920:
 	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
+	VMOVUPD Y2, (R9)(CX*8)
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1647
+	JLE     cols1917
 
-cols1648:
-	CMPQ       CX, DX
-	JGE        row1657
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain1658
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
+cols1918:
+	CMPQ    CX, DX
+	JGE     row1950
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y2
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1951
+	VMOVUPD (R8)(CX*8), Y3
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Y4
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1953
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1954
+
+half1953:
+	IMUL3Q $0x00000010, CX, R9
+
+both1954:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1955
+	SUBQ  $0x00004000, R9
+
+more1955:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1956
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1957
+
+half1956:
+	IMUL3Q $0x00000010, CX, R11
+
+both1957:
+	ADDQ  BX, R11
+	MOVQ  DI, R12
+	IMULQ 8(AX), R12
+	ADDQ  BX, R12
+	LEAQ  16384(R11), R13
+	CMPQ  R13, R12
+	JLT   more1958
+	SUBQ  $0x00004000, R11
+
+more1958:
+	MOVQ $0x00000004, R12
+
+pair1959:
 	CMPB       40(AX), $0x00
-	JNE        half1660
-	PREFETCHT0 3072(R8)(CX*4)
+	JNE        half1960
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R9
+	JMP        both1961
+
+half1960:
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000010, R9
+
+both1961:
+	CMPB       16(AX), $0x00
+	JNE        half1962
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R11
+	JMP        both1963
+
+half1962:
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000010, R11
+
+both1963:
+	CMPB       40(AX), $0x00
+	JNE        half1964
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1661
+	JMP        both1965
 
-half1660:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPXOR      X5, X5, X5
-	VMOVDQU    X5, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R10
+half1964:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R8)(CX*2), R15
 
-copy1662:
-	MOVW      -2(R10)(R9*2), R8
-	MOVW      R8, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1662
+copy1966:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy1966
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1661:
-	MOVQ       BX, R8
+both1965:
+	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1663
-	PREFETCHT0 3072(R8)(CX*4)
-	VMASKMOVPS (R8)(CX*4), X0, X6
+	JNE        half1967
+	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1664
+	JMP        both1968
 
-half1663:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R10
+half1967:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R10)(CX*2), R15
 
-copy1665:
-	MOVW      -2(R10)(R9*2), R8
-	MOVW      R8, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1665
+copy1969:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy1969
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1664:
+both1968:
+	ADDQ        8(AX), R10
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1659
+	CMPB        40(AX), $0x00
+	JNE         half1970
+	VMASKMOVPS  (R8)(CX*4), X0, X5
+	VCVTPS2PD   X5, Y5
+	JMP         both1971
 
-plain1658:
-	MOVQ       BX, R8
+half1970:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R8)(CX*2), R15
+
+copy1972:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy1972
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both1971:
+	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1666
-	PREFETCHT0 3072(R8)(CX*4)
+	JNE        half1973
+	VMASKMOVPS (R10)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both1974
+
+half1973:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R10)(CX*2), R15
+
+copy1975:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy1975
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1974:
+	ADDQ        8(AX), R10
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JNZ         pair1959
+	JMP         summed1952
+
+plain1951:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1976
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1977
+
+half1976:
+	IMUL3Q $0x00000010, CX, R9
+
+both1977:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1978
+	SUBQ  $0x00004000, R9
+
+more1978:
+	MOVQ $0x00000004, R10
+
+pair1979:
+	CMPB       16(AX), $0x00
+	JNE        half1980
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000020, R9
+	JMP        both1981
+
+half1980:
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	ADDQ       $0x00000010, R9
+
+both1981:
+	CMPB       16(AX), $0x00
+	JNE        half1982
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1667
+	JMP        both1983
 
-half1666:
-	PREFETCHT0 3072(R8)(CX*2)
-	VPXOR      X3, X3, X3
-	VMOVDQU    X3, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R10
+half1982:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (R8)(CX*2), R13
 
-copy1668:
-	MOVW      -2(R10)(R9*2), R8
-	MOVW      R8, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy1668
+copy1984:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy1984
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1667:
+both1983:
+	ADDQ        8(AX), R8
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	CMPB        16(AX), $0x00
+	JNE         half1985
+	VMASKMOVPS  (R8)(CX*4), X0, X3
+	VCVTPS2PD   X3, Y3
+	JMP         both1986
+
+half1985:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (R8)(CX*2), R13
+
+copy1987:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy1987
+	VPMOVZXWD (SP), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both1986:
+	ADDQ        8(AX), R8
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JNZ         pair1979
+
+summed1952:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Y1, (R8)(CX*8)
+	VMOVUPD Y2, (R9)(CX*8)
+
+row1950:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x08, DI
+	JMP  group1882
+
+group1883:
+group1988:
+	CMPQ DI, $0x01
+	JLT  group1989
+	XORQ CX, CX
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1991
+
+cols1990:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y3
+	VMOVUPD 32(R8)(CX*8), Y2
+	VMOVUPD 32(R9)(CX*8), Y4
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1992
+	VMOVUPD (R8)(CX*8), Y5
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Y7
+	VMOVUPD 32(R8)(CX*8), Y6
+	MOVQ    72(AX), R8
+	VMOVUPD 32(R8)(CX*8), Y8
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1994
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both1995
+
+half1994:
+	IMUL3Q $0x00000002, CX, R9
+
+both1995:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more1996
+	SUBQ  $0x00004000, R9
+
+more1996:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half1997
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both1998
+
+half1997:
+	IMUL3Q $0x00000002, CX, R10
+
+both1998:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more1999
+	SUBQ  $0x00004000, R10
+
+more1999:
+	CMPB      40(AX), $0x00
+	JNE       half2000
+	VCVTPS2PD (R8)(CX*4), Y9
+	VCVTPS2PD 16(R8)(CX*4), Y10
+	JMP       both2001
+
+half2000:
+	VPMOVZXWD (R8)(CX*2), X9
+	VPSLLD    $0x10, X9, X9
+	VCVTPS2PD X9, Y9
+	VPMOVZXWD 8(R8)(CX*2), X10
+	VPSLLD    $0x10, X10, X10
+	VCVTPS2PD X10, Y10
+
+both2001:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half2002
+	VCVTPS2PD (R9)(CX*4), Y11
+	VCVTPS2PD 16(R9)(CX*4), Y12
+	JMP       both2003
+
+half2002:
+	VPMOVZXWD (R9)(CX*2), X11
+	VPSLLD    $0x10, X11, X11
+	VCVTPS2PD X11, Y11
+	VPMOVZXWD 8(R9)(CX*2), X12
+	VPSLLD    $0x10, X12, X12
+	VCVTPS2PD X12, Y12
+
+both2003:
+	ADDQ        8(AX), R9
+	VSUBPD      Y5, Y11, Y11
+	VMULPD      Y7, Y11, Y11
+	VADDPD      Y9, Y1, Y1
+	VFMADD231PD Y9, Y11, Y3
+	VSUBPD      Y6, Y12, Y12
+	VMULPD      Y8, Y12, Y12
+	VADDPD      Y10, Y2, Y2
+	VFMADD231PD Y10, Y12, Y4
+	JMP         summed1993
+
+plain1992:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2004
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both2005
+
+half2004:
+	IMUL3Q $0x00000002, CX, R9
+
+both2005:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more2006
+	SUBQ  $0x00004000, R9
+
+more2006:
+	CMPB      16(AX), $0x00
+	JNE       half2007
+	VCVTPS2PD (R8)(CX*4), Y5
+	VCVTPS2PD 16(R8)(CX*4), Y6
+	JMP       both2008
+
+half2007:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+	VPMOVZXWD 8(R8)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2008:
+	ADDQ        8(AX), R8
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y5, Y3
+	VADDPD      Y6, Y2, Y2
+	VFMADD231PD Y6, Y6, Y4
+
+summed1993:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Y1, (R8)(CX*8)
+	VMOVUPD Y3, (R9)(CX*8)
+	VMOVUPD Y2, 32(R8)(CX*8)
+	VMOVUPD Y4, 32(R9)(CX*8)
+	ADDQ    $0x08, CX
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1990
+
+cols1991:
+	LEAQ 4(CX), R8
+	CMPQ R8, DX
+	JGT  cols2010
+
+cols2009:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y2
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain2011
+	VMOVUPD (R8)(CX*8), Y3
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Y4
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half2013
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both2014
+
+half2013:
+	IMUL3Q $0x00000002, CX, R9
+
+both2014:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more2015
+	SUBQ  $0x00004000, R9
+
+more2015:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half2016
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both2017
+
+half2016:
+	IMUL3Q $0x00000002, CX, R10
+
+both2017:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more2018
+	SUBQ  $0x00004000, R10
+
+more2018:
+	CMPB      40(AX), $0x00
+	JNE       half2019
+	VCVTPS2PD (R8)(CX*4), Y5
+	JMP       both2020
+
+half2019:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2020:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half2021
+	VCVTPS2PD (R9)(CX*4), Y6
+	JMP       both2022
+
+half2021:
+	VPMOVZXWD (R9)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2022:
+	ADDQ        8(AX), R9
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	JMP         summed2012
+
+plain2011:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2023
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both2024
+
+half2023:
+	IMUL3Q $0x00000002, CX, R9
+
+both2024:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more2025
+	SUBQ  $0x00004000, R9
+
+more2025:
+	CMPB      16(AX), $0x00
+	JNE       half2026
+	VCVTPS2PD (R8)(CX*4), Y3
+	JMP       both2027
+
+half2026:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2027:
+	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1659:
+summed2012:
 	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
+	VMOVUPD Y2, (R9)(CX*8)
+	ADDQ    $0x04, CX
+	LEAQ    4(CX), R8
+	CMPQ    R8, DX
+	JLE     cols2009
 
-row1657:
+cols2010:
+	CMPQ    CX, DX
+	JGE     row2028
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y2
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain2029
+	VMOVUPD (R8)(CX*8), Y3
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Y4
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half2031
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both2032
+
+half2031:
+	IMUL3Q $0x00000002, CX, R9
+
+both2032:
+	ADDQ  SI, R9
+	MOVQ  DI, R10
+	IMULQ 32(AX), R10
+	ADDQ  SI, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more2033
+	SUBQ  $0x00004000, R9
+
+more2033:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half2034
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both2035
+
+half2034:
+	IMUL3Q $0x00000002, CX, R10
+
+both2035:
+	ADDQ  BX, R10
+	MOVQ  DI, R11
+	IMULQ 8(AX), R11
+	ADDQ  BX, R11
+	LEAQ  16384(R10), R12
+	CMPQ  R12, R11
+	JLT   more2036
+	SUBQ  $0x00004000, R10
+
+more2036:
+	CMPB       40(AX), $0x00
+	JNE        half2037
+	VMASKMOVPS (R8)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	JMP        both2038
+
+half2037:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R10
+	SUBQ    CX, R10
+	LEAQ    (R8)(CX*2), R12
+
+copy2039:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
+	DECQ      R10
+	JNZ       copy2039
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2038:
+	ADDQ       32(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2040
+	VMASKMOVPS (R9)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both2041
+
+half2040:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R8
+	SUBQ    CX, R8
+	LEAQ    (R9)(CX*2), R11
+
+copy2042:
+	MOVW      -2(R11)(R8*2), R10
+	MOVW      R10, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy2042
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2041:
+	ADDQ        8(AX), R9
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	JMP         summed2030
+
+plain2029:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2043
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both2044
+
+half2043:
+	IMUL3Q $0x00000002, CX, R9
+
+both2044:
+	ADDQ  BX, R9
+	MOVQ  DI, R10
+	IMULQ 8(AX), R10
+	ADDQ  BX, R10
+	LEAQ  16384(R9), R11
+	CMPQ  R11, R10
+	JLT   more2045
+	SUBQ  $0x00004000, R9
+
+more2045:
+	CMPB       16(AX), $0x00
+	JNE        half2046
+	VMASKMOVPS (R8)(CX*4), X0, X3
+	VCVTPS2PD  X3, Y3
+	JMP        both2047
+
+half2046:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R9
+	SUBQ    CX, R9
+	LEAQ    (R8)(CX*2), R11
+
+copy2048:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy2048
+	VPMOVZXWD (SP), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2047:
+	ADDQ        8(AX), R8
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+
+summed2030:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Y1, (R8)(CX*8)
+	VMOVUPD Y2, (R9)(CX*8)
+
+row2028:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1645
+	JMP  group1988
 
-group1646:
+group1989:
 	VZEROUPPER
 	RET
 
 // func argmaxAVX2(a *byte)
 // Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·argmaxAVX2(SB), $16-8
+TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    a+0(FP), AX
 	MOVQ    32(AX), DX
 	MOVQ    DX, CX
@@ -21292,93 +23830,174 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    (AX), BX
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
+	IMULQ   8(AX), DI
+	ADDQ    BX, DI
+	MOVQ    DI, 16(SP)
+	MOVQ    24(AX), R8
 
-rows1670:
+rows2050:
+	MOVQ BX, DI
+	LEAQ 16384(DI), CX
+	CMPQ CX, 16(SP)
+	JLT  more2051
+	SUBQ $0x00004000, DI
+
+more2051:
+	ANDQ         $-256, DI
+	SHRQ         $0x06, DI
+	RORB         $0x02, DI
+	SHLQ         $0x06, DI
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
 	VMOVAPS      Y1, Y4
 	XORQ         CX, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1672
+	LEAQ         16(CX), R9
+	CMPQ         R9, DX
+	JGT          cols2053
 
-cols1671:
+cols2052:
 	CMPB       16(AX), $0x00
-	JNE        half1673
-	PREFETCHT0 3072(BX)(CX*4)
-	VMAXPS     (BX)(CX*4), Y3, Y3
-	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1674
+	JNE        half2054
+	TESTQ      $0x0000003f, CX
+	JNZ        same2056
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same2056
+	ADDQ       $0x00003000, DI
 
-half1673:
-	PREFETCHT0 3072(BX)(CX*2)
-	VMOVUPS    (BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y6
-	VPAND      Y2, Y5, Y5
-	VMAXPS     Y6, Y3, Y3
-	VMAXPS     Y5, Y4, Y4
+same2056:
+	VMAXPS (BX)(CX*4), Y3, Y3
+	VMAXPS 32(BX)(CX*4), Y4, Y4
+	JMP    both2055
 
-both1674:
+half2054:
+	TESTQ      $0x0000007f, CX
+	JNZ        same2057
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same2057
+	ADDQ       $0x00003000, DI
+
+same2057:
+	VMOVUPS (BX)(CX*2), Y5
+	VPSLLD  $0x10, Y5, Y6
+	VPAND   Y2, Y5, Y5
+	VMAXPS  Y6, Y3, Y3
+	VMAXPS  Y5, Y4, Y4
+
+both2055:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols1671
+	LEAQ 16(CX), R9
+	CMPQ R9, DX
+	JLE  cols2052
 
-cols1672:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols1676
+cols2053:
+	LEAQ 8(CX), R9
+	CMPQ R9, DX
+	JGT  cols2059
 
-cols1675:
+cols2058:
 	CMPB       16(AX), $0x00
-	JNE        half1677
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1678
+	JNE        half2060
+	TESTQ      $0x0000003f, CX
+	JNZ        same2062
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same2062
+	ADDQ       $0x00003000, DI
 
-half1677:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
+same2062:
+	VMOVUPS (BX)(CX*4), Y2
+	JMP     both2061
 
-both1678:
+half2060:
+	TESTQ      $0x0000007f, CX
+	JNZ        same2063
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same2063
+	ADDQ       $0x00003000, DI
+
+same2063:
+	VPMOVZXWD (BX)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both2061:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
-	LEAQ   8(CX), R8
-	CMPQ   R8, DX
-	JLE    cols1675
+	LEAQ   8(CX), R9
+	CMPQ   R9, DX
+	JLE    cols2058
 
-cols1676:
+cols2059:
 	CMPQ       CX, DX
-	JGE        row1679
+	JGE        row2064
 	CMPB       16(AX), $0x00
-	JNE        half1680
-	PREFETCHT0 3072(BX)(CX*4)
+	JNE        half2065
+	TESTQ      $0x0000003f, CX
+	JNZ        same2067
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same2067
+	ADDQ       $0x00003000, DI
+
+same2067:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1681
+	JMP        both2066
 
-half1680:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPXOR      X2, X2, X2
-	VMOVDQU    X2, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R9
+half2065:
+	TESTQ      $0x0000007f, CX
+	JNZ        same2068
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        same2068
+	ADDQ       $0x00003000, DI
 
-copy1682:
-	MOVW      -2(R9)(R8*2), CX
-	MOVW      CX, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy1682
+same2068:
+	VPXOR   X2, X2, X2
+	VMOVDQU X2, (SP)
+	MOVQ    DX, DI
+	SUBQ    CX, DI
+	LEAQ    (BX)(CX*2), R9
+
+copy2069:
+	MOVW      -2(R9)(DI*2), CX
+	MOVW      CX, -2(SP)(DI*2)
+	DECQ      DI
+	JNZ       copy2069
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1681:
+both2066:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1679:
+row2064:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -21389,72 +24008,72 @@ row1679:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1684:
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JGT     last1686
+next2071:
+	LEAQ    8(CX), DI
+	CMPQ    DI, DX
+	JGT     last2073
 	CMPB    16(AX), $0x00
-	JNE     half1687
+	JNE     half2074
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1688
+	JMP     both2075
 
-half1687:
+half2074:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1688:
+both2075:
 	VCMPPS    $0x00, Y1, Y2, Y2
-	VMOVMSKPS Y2, R8
-	TESTL     R8, R8
-	JNZ       found1683
+	VMOVMSKPS Y2, DI
+	TESTL     DI, DI
+	JNZ       found2070
 	ADDQ      $0x08, CX
-	JMP       next1684
+	JMP       next2071
 
-last1686:
+last2073:
 	CMPQ       CX, DX
-	JGE        end1685
+	JGE        end2072
 	CMPB       16(AX), $0x00
-	JNE        half1689
+	JNE        half2076
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1690
+	JMP        both2077
 
-half1689:
+half2076:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
+	MOVQ    DX, DI
+	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy1691:
-	MOVW      -2(R10)(R8*2), R9
-	MOVW      R9, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy1691
+copy2078:
+	MOVW      -2(R10)(DI*2), R9
+	MOVW      R9, -2(SP)(DI*2)
+	DECQ      DI
+	JNZ       copy2078
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1690:
+both2077:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
-	VMOVMSKPS Y1, R8
-	TESTL     R8, R8
-	JNZ       found1683
+	VMOVMSKPS Y1, DI
+	TESTL     DI, DI
+	JNZ       found2070
 	MOVQ      DX, CX
-	JMP       end1685
+	JMP       end2072
 
-found1683:
-	BSFL R8, R8
-	ADDQ R8, CX
+found2070:
+	BSFL DI, DI
+	ADDQ DI, CX
 
-end1685:
-	XORQ    R8, R8
+end2072:
+	XORQ    DI, DI
 	CMPQ    CX, DX
-	CMOVQGE R8, CX
+	CMOVQGE DI, CX
 	MOVL    CX, (SI)
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
-	DECQ    DI
-	JNZ     rows1670
+	DECQ    R8
+	JNZ     rows2050
 	VZEROUPPER
 	RET
 
@@ -21475,9 +24094,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1693
+	JGT     cols2080
 
-cols1692:
+cols2079:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -21507,11 +24126,11 @@ cols1692:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1692
+	JLE          cols2079
 
-cols1693:
+cols2080:
 	CMPQ         CX, DX
-	JGE          row1694
+	JGE          row2081
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -21539,7 +24158,7 @@ cols1693:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1694:
+row2081:
 	VZEROUPPER
 	RET
 
@@ -21558,77 +24177,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1696
+	JGT     cols2083
 
-cols1695:
+cols2082:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1697
+	JZ           skip2084
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1698
+	JNE          first2085
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1698:
+first2085:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1699
+	JEQ         plain2086
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1700
+	JMP         moved2087
 
-plain1699:
+plain2086:
 	VMOVAPS Y4, Y2
 
-moved1700:
-skip1697:
+moved2087:
+skip2084:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1695
+	JLE          cols2082
 
-cols1696:
+cols2083:
 	CMPQ         CX, DX
-	JGE          row1701
+	JGE          row2088
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1702
+	JZ           skip2089
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1703
+	JNE          first2090
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1703:
+first2090:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1704
+	JEQ         plain2091
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1705
+	JMP         moved2092
 
-plain1704:
+plain2091:
 	VMOVAPS Y4, Y2
 
-moved1705:
-skip1702:
+moved2092:
+skip2089:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1701:
+row2088:
 	VZEROUPPER
 	RET
 
@@ -21661,54 +24280,54 @@ TEXT ·keptAVX512(SB), $48-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1706
+	JZ           skip2093
 	CMPB         96(AX), $0x00
-	JNE          half1707
+	JNE          half2094
 	IMUL3Q       $0x20, CX, R11
-	JMP          both1708
+	JMP          both2095
 
-half1707:
+half2094:
 	IMUL3Q $0x10, CX, R11
 
-both1708:
-skip1706:
+both2095:
+skip2093:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip1709
+	JZ     skip2096
 	CMPB   120(AX), $0x00
-	JNE    half1710
+	JNE    half2097
 	IMUL3Q $0x20, CX, R14
-	JMP    both1711
+	JMP    both2098
 
-half1710:
+half2097:
 	IMUL3Q $0x10, CX, R14
 
-both1711:
-skip1709:
+both2098:
+skip2096:
 	CMPQ        CX, $0x20
-	JLE         long1713
+	JLE         long2100
 	CMPQ        CX, $0x28
-	JGT         other1714
+	JGT         other2101
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs4<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1715:
+eight2102:
 	TESTQ     DX, DX
-	JZ        plain1716
+	JZ        plain2103
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1717
+	JMP       have2104
 
-plain1716:
+plain2103:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1717:
+have2104:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -21722,24 +24341,24 @@ have1717:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1718:
+ask2105:
 	CMPQ       R9, R10
-	JAE        asked1719
+	JAE        asked2106
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1718
+	JMP        ask2105
 
-asked1719:
+asked2106:
 	ADDQ R14, R13
 
-ask1720:
+ask2107:
 	CMPQ       R12, R13
-	JAE        asked1721
+	JAE        asked2108
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1720
+	JMP        ask2107
 
-asked1721:
+asked2108:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys4<>+64(SB), Z13
@@ -21985,31 +24604,31 @@ asked1721:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1715
-	JMP        kept1712
+	JNZ        eight2102
+	JMP        kept2099
 
-other1714:
+other2101:
 	CMPQ        CX, $0x20
-	JLE         long1713
+	JLE         long2100
 	CMPQ        CX, $0x30
-	JGT         other1722
+	JGT         other2109
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs2<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight1723:
+eight2110:
 	TESTQ     DX, DX
-	JZ        plain1724
+	JZ        plain2111
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1725
+	JMP       have2112
 
-plain1724:
+plain2111:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1725:
+have2112:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -22023,24 +24642,24 @@ have1725:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1726:
+ask2113:
 	CMPQ       R9, R10
-	JAE        asked1727
+	JAE        asked2114
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1726
+	JMP        ask2113
 
-asked1727:
+asked2114:
 	ADDQ R14, R13
 
-ask1728:
+ask2115:
 	CMPQ       R12, R13
-	JAE        asked1729
+	JAE        asked2116
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1728
+	JMP        ask2115
 
-asked1729:
+asked2116:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys2<>+64(SB), Z13
@@ -22314,13 +24933,13 @@ asked1729:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1723
-	JMP        kept1712
+	JNZ        eight2110
+	JMP        kept2099
 
-other1722:
-long1713:
+other2109:
+long2100:
 	CMPQ         CX, $0x08
-	JGT          wider1730
+	JGT          wider2117
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -22330,18 +24949,18 @@ long1713:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight1731:
+eight2118:
 	TESTQ     DX, DX
-	JZ        plain1732
+	JZ        plain2119
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1733
+	JMP       have2120
 
-plain1732:
+plain2119:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1733:
+have2120:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -22355,24 +24974,24 @@ have1733:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1734:
+ask2121:
 	CMPQ       R9, R10
-	JAE        asked1735
+	JAE        asked2122
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1734
+	JMP        ask2121
 
-asked1735:
+asked2122:
 	ADDQ R14, R13
 
-ask1736:
+ask2123:
 	CMPQ       R12, R13
-	JAE        asked1737
+	JAE        asked2124
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1736
+	JMP        ask2123
 
-asked1737:
+asked2124:
 	VMOVDQU32  elementKeys4<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -22422,12 +25041,12 @@ asked1737:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1731
-	JMP        kept1712
+	JNZ        eight2118
+	JMP        kept2099
 
-wider1730:
+wider2117:
 	CMPQ         CX, $0x10
-	JGT          wider1738
+	JGT          wider2125
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -22437,18 +25056,18 @@ wider1730:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight1739:
+eight2126:
 	TESTQ     DX, DX
-	JZ        plain1740
+	JZ        plain2127
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have1741
+	JMP       have2128
 
-plain1740:
+plain2127:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1741:
+have2128:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -22462,24 +25081,24 @@ have1741:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask1742:
+ask2129:
 	CMPQ       R9, R10
-	JAE        asked1743
+	JAE        asked2130
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1742
+	JMP        ask2129
 
-asked1743:
+asked2130:
 	ADDQ R14, R13
 
-ask1744:
+ask2131:
 	CMPQ       R12, R13
-	JAE        asked1745
+	JAE        asked2132
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1744
+	JMP        ask2131
 
-asked1745:
+asked2132:
 	VMOVDQU32  elementKeys2<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -22577,26 +25196,26 @@ asked1745:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1739
-	JMP        kept1712
+	JNZ        eight2126
+	JMP        kept2099
 
-wider1738:
+wider2125:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight1747:
+eight2134:
 	TESTQ     DX, DX
-	JZ        plain1748
+	JZ        plain2135
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have1749
+	JMP       have2136
 
-plain1748:
+plain2135:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have1749:
+have2136:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -22610,24 +25229,24 @@ have1749:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask1750:
+ask2137:
 	CMPQ       R9, R10
-	JAE        asked1751
+	JAE        asked2138
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask1750
+	JMP        ask2137
 
-asked1751:
+asked2138:
 	ADDQ R14, R13
 
-ask1752:
+ask2139:
 	CMPQ       R12, R13
-	JAE        asked1753
+	JAE        asked2140
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask1752
+	JMP        ask2139
 
-asked1753:
+asked2140:
 	VMOVDQU32 elementKeys1<>+0(SB), Z12
 	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -22636,9 +25255,9 @@ asked1753:
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns1754:
+columns2141:
 	CMPQ       CX, $0x20
-	JLE        last1755
+	JLE        last2142
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22659,9 +25278,9 @@ columns1754:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1754
+	JMP        columns2141
 
-last1755:
+last2142:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22689,9 +25308,9 @@ last1755:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1756:
+columns2143:
 	CMPQ       CX, $0x20
-	JLE        last1757
+	JLE        last2144
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22712,9 +25331,9 @@ columns1756:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1756
+	JMP        columns2143
 
-last1757:
+last2144:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22742,9 +25361,9 @@ last1757:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1758:
+columns2145:
 	CMPQ       CX, $0x20
-	JLE        last1759
+	JLE        last2146
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22765,9 +25384,9 @@ columns1758:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1758
+	JMP        columns2145
 
-last1759:
+last2146:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22795,9 +25414,9 @@ last1759:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1760:
+columns2147:
 	CMPQ       CX, $0x20
-	JLE        last1761
+	JLE        last2148
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22818,9 +25437,9 @@ columns1760:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1760
+	JMP        columns2147
 
-last1761:
+last2148:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22848,9 +25467,9 @@ last1761:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1762:
+columns2149:
 	CMPQ       CX, $0x20
-	JLE        last1763
+	JLE        last2150
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22871,9 +25490,9 @@ columns1762:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1762
+	JMP        columns2149
 
-last1763:
+last2150:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22901,9 +25520,9 @@ last1763:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1764:
+columns2151:
 	CMPQ       CX, $0x20
-	JLE        last1765
+	JLE        last2152
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22924,9 +25543,9 @@ columns1764:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1764
+	JMP        columns2151
 
-last1765:
+last2152:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22954,9 +25573,9 @@ last1765:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1766:
+columns2153:
 	CMPQ       CX, $0x20
-	JLE        last1767
+	JLE        last2154
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -22977,9 +25596,9 @@ columns1766:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1766
+	JMP        columns2153
 
-last1767:
+last2154:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -23007,9 +25626,9 @@ last1767:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns1768:
+columns2155:
 	CMPQ       CX, $0x20
-	JLE        last1769
+	JLE        last2156
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -23030,9 +25649,9 @@ columns1768:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns1768
+	JMP        columns2155
 
-last1769:
+last2156:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -23053,9 +25672,9 @@ last1769:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight1747
+	JNZ        eight2134
 
-kept1712:
+kept2099:
 	SFENCE
 	VZEROUPPER
 	RET

@@ -171,7 +171,7 @@ func mapKernel(s set) {
 	}
 	dst, src, other := k.load("Dst.Data"), k.load("Src.Data"), k.load("Other.Data")
 	stat := k.load("Stat")
-	d := k.newDrops()
+	d, ask := k.newDrops(), k.across("Src", src)
 	// The moments of a row wait for sums over all lanes, twice, so the mean is computed two
 	// rows ahead and the deviation one.
 	share := k.perColumn()
@@ -199,8 +199,15 @@ func mapKernel(s set) {
 			ahead(1, k.deviation)
 		})
 		k.ifField("Drop.On", d.row)
+		read := GP64()
+		MOVQ(src, read)
+		k.ifField("Moments", func() { // the mean is two rows ahead
+			ADDQ(k.field("Src.Stride"), read)
+			ADDQ(k.field("Src.Stride"), read)
+		})
+		ask.row(read)
 		k.columns(func(n int, rest bool) {
-			x := k.read("Src", src, n, rest)
+			x := ask.read(src, n, rest)
 			k.ifField("Combine", func() { k.combine(x, other, rest) })
 			k.normalise(x, stat, rest)
 			k.activate(x)

@@ -49,7 +49,7 @@ func (k *kernel) total(row reg.GPVirtual, term func(v, sum vec, rest bool)) vec 
 		VBROADCASTSS(bits(0), s)
 	}
 	k.columns(func(n int, rest bool) {
-		for i, v := range k.read("Src", row, n, rest) {
+		for i, v := range k.readAsking("Src", row, nil, n, rest) {
 			term(v, sums[i], rest)
 		}
 	})

@@ -6,22 +6,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// largest is the largest number of a row, in lane 0 (all lanes of the X register).
-// Meanwhile it asks for next, or if there is none for what follows the row.
+// largest is the largest number of a row, in lane 0 (all lanes of the X register). Meanwhile it asks for others.
 //
 // Of bfloat16 two vectors are read at once, the even and the odd columns: half the work.
-func (k *kernel) largest(row, next reg.GPVirtual) vec {
+func (k *kernel) largest(row reg.GPVirtual, ask func(size, n int)) vec {
 	floor, upper := k.all(bits(0xff800000)), k.all(bits(0xffff0000)) // -Inf; the odd columns
 	top := k.regs(2)
 	VMOVAPS(floor, top[0])
 	VMOVAPS(floor, top[1])
-	ask := func(size, n int) {
-		if next != nil {
-			k.prefetchAt(next, size, n)
-		} else {
-			k.prefetch(row, size, n)
-		}
-	}
 	single := func(v []vec, rest bool) {
 		for i := range v {
 			if rest {
@@ -104,8 +96,10 @@ func argmaxKernel(s set) {
 	done := label("done")
 	k.ifShortBy("X", 24, 40, done, k.argmaxTurned) // from there on a row at a time is as fast
 	x, dst := k.load("X.Data"), k.load("Dst")
+	ask := k.across("X", x)
 	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
-		k.find(x, k.spread(k.largest(x, nil)))
+		ask.row(x)
+		k.find(x, k.spread(k.largest(x, ask.ask)))
 		// A NaN may equal nothing.
 		zero := GP64()
 		XORQ(zero, zero)

@@ -38,14 +38,18 @@ func (k *kernel) doubles() *doubles {
 
 // read loads n vectors from column j of a row of a block and widens them.
 func (d *doubles) read(block string, p reg.GPVirtual, n int, rest bool) []vec {
+	d.bySize(block, func(size int) { d.prefetch(p, size, n) })
+	return d.readOnly(block, p, n, rest)
+}
+
+// readOnly is read without asking for what follows.
+func (d *doubles) readOnly(block string, p reg.GPVirtual, n int, rest bool) []vec {
 	v := d.regs(n)
 	d.either(block, func() {
-		d.prefetch(p, 4, n)
 		for i := range v {
 			d.full(p, i, v[i], rest)
 		}
 	}, func() {
-		d.prefetch(p, 2, n)
 		for i := range v {
 			d.half(p, i, v[i], rest)
 		}
@@ -91,72 +95,135 @@ func (d *doubles) half(p reg.GPVirtual, i int, v vec, rest bool) {
 	VCVTPS2PD(narrow, v)
 }
 
-// columnSumsKernel takes four rows at a time, so that the sums are loaded and stored
-// once for four.
+// columnSumsKernel takes eight rows at a time, so that the sums are loaded and stored
+// once for eight.
 func columnSumsKernel(s set) {
 	d := begin(s, "columnSums", "ColumnSums").doubles()
-	x, dy, left := d.load("X.Data"), d.load("Dy.Data"), d.load("Rows")
+	x, dy := d.load("X.Data"), d.load("Dy.Data")
+	d.left = d.load("Rows")
 	if s.zmm {
-		d.halfSums(x, dy, left)
+		d.halfSums(x, dy)
 	}
-	for _, group := range []int{4, 1} {
-		d.rowGroups(left, group, x, dy, func() {
-			d.columnsBy(1, func(_ int, rest bool) { d.sumGroup(x, dy, group, rest) })
+	for _, group := range []int{sumRows, 1} {
+		d.rowGroups(group, x, dy, func() {
+			d.columns(func(n int, rest bool) { d.sumGroup(x, dy, group, n, rest) })
 		})
 	}
 	d.end()
 }
 
+// sumRows is how many rows are added up at a time.
+const sumRows = 8
+
 // rowGroups runs body while there are so many rows left.
-func (d *doubles) rowGroups(left reg.GPVirtual, group int, x, dy reg.GPVirtual, body func()) {
+func (d *doubles) rowGroups(group int, x, dy reg.GPVirtual, body func()) {
 	again, end := label("group"), label("group")
 	Label(again)
-	CMPQ(left, Imm(uint64(group)))
+	CMPQ(d.left, Imm(uint64(group)))
 	JLT(LabelRef(end))
 	body()
 	for range group {
 		ADDQ(d.field("X.Stride"), x)
 		ADDQ(d.field("Dy.Stride"), dy)
 	}
-	SUBQ(Imm(uint64(group)), left)
+	SUBQ(Imm(uint64(group)), d.left)
 	JMP(LabelRef(again))
 	Label(end)
 }
 
-// sumGroup adds column j of a group of rows.
-func (d *doubles) sumGroup(x, dy reg.GPVirtual, group int, rest bool) {
-	s0, s1 := d.reg(), d.reg()
-	VMOVUPD(d.cell(d.load("First"), 8, 0), s0)
-	VMOVUPD(d.cell(d.load("Other"), 8, 0), s1)
+// sumGroup adds n vectors from column j on of a group of rows.
+func (d *doubles) sumGroup(x, dy reg.GPVirtual, group, n int, rest bool) {
+	s0, s1 := d.regs(n), d.regs(n)
+	first, other := d.load("First"), d.load("Other")
+	for i := range n {
+		VMOVUPD(d.cell(first, 8, i), s0[i])
+		VMOVUPD(d.cell(other, 8, i), s1[i])
+	}
+	read := func(block string, row reg.GPVirtual) []vec { return d.readOnly(block, row, n, rest) }
 	plain, done := label("plain"), label("summed")
 	mean := d.load("Mean")
 	TESTQ(mean, mean)
 	JZ(LabelRef(plain))
-	center, rdev := d.reg(), d.reg()
-	VMOVUPD(d.cell(mean, 8, 0), center)
-	VMOVUPD(d.cell(d.load("Rdev"), 8, 0), rdev)
-	a, b := d.readGroup("Dy", dy, group, rest), d.readGroup("X", x, group, rest)
-	for i := range a {
-		VSUBPD(center, b[i], b[i])
-		VMULPD(rdev, b[i], b[i])
-		VADDPD(a[i], s0, s0)
-		VFMADD231PD(a[i], b[i], s1)
+	center, rdev := d.regs(n), d.regs(n)
+	for i := range n {
+		VMOVUPD(d.cell(mean, 8, i), center[i])
+		VMOVUPD(d.cell(d.load("Rdev"), 8, i), rdev[i])
 	}
+	d.eachRow([]string{"Dy", "X"}, []reg.GPVirtual{dy, x}, group, n, read, func(v [][]vec) {
+		for i, a := range v[0] {
+			b := v[1][i]
+			VSUBPD(center[i], b, b)
+			VMULPD(rdev[i], b, b)
+			VADDPD(a, s0[i], s0[i])
+			VFMADD231PD(a, b, s1[i])
+		}
+	})
 	JMP(LabelRef(done))
 	Label(plain)
-	for _, v := range d.readGroup("X", x, group, rest) {
-		VADDPD(v, s0, s0)
-		VFMADD231PD(v, v, s1)
-	}
+	d.eachRow([]string{"X"}, []reg.GPVirtual{x}, group, n, read, func(v [][]vec) {
+		for i, a := range v[0] {
+			VADDPD(a, s0[i], s0[i])
+			VFMADD231PD(a, a, s1[i])
+		}
+	})
 	Label(done)
-	VMOVUPD(s0, d.cell(d.load("First"), 8, 0))
-	VMOVUPD(s1, d.cell(d.load("Other"), 8, 0))
+	first, other = d.load("First"), d.load("Other")
+	for i := range n {
+		VMOVUPD(s0[i], d.cell(first, 8, i))
+		VMOVUPD(s1[i], d.cell(other, 8, i))
+	}
+}
+
+// eachRow runs body on what read makes of n vectors from column j on of each of a group of rows. Meanwhile it asks for as
+// many lines, across pages, as if rows were read one after the other.
+func (k *kernel) eachRow(blocks []string, rows []reg.GPVirtual, group, n int, read func(block string, row reg.GPVirtual) []vec, body func(v [][]vec)) {
+	at, pos := make([]reg.GPVirtual, len(rows)), make([]reg.GPVirtual, len(rows))
+	for b, p := range rows {
+		at[b], pos[b] = GP64(), GP64()
+		MOVQ(p, at[b])
+		k.bySize(blocks[b], func(size int) { IMUL3Q(U32(uint32(group*size)), k.j, pos[b]) })
+		ADDQ(p, pos[b])
+		end := GP64()
+		MOVQ(k.left, end)
+		IMULQ(k.field(blocks[b]+".Stride"), end)
+		ADDQ(p, end)
+		k.notBeyond(end, pos[b])
+	}
+	step := func() {
+		var v [][]vec
+		for b := range rows {
+			v = append(v, read(blocks[b], at[b]))
+			ADDQ(k.field(blocks[b]+".Stride"), at[b])
+		}
+		body(v)
+	}
+	if group == 1 {
+		step()
+		return
+	}
+	pairs, again := GP64(), label("pair")
+	MOVQ(U32(uint32(group/2)), pairs)
+	Label(again)
+	for b := range rows {
+		k.bySize(blocks[b], func(size int) {
+			bytes, next := 2*n*k.lanes*size, GP64()
+			lines := max(1, bytes/64)
+			MOVQ(pos[b], next)
+			turnedAcross(next, lines)
+			askAcross(next, lines)
+			ADDQ(U32(uint32(bytes)), pos[b])
+		})
+	}
+	step()
+	step()
+	DECQ(pairs)
+	JNZ(LabelRef(again))
 }
 
 // halfSums takes bfloat16 rows sixteen at a time. Their squares are exact in float32
 // and a sum of sixteen loses less than their storage did, so only the sums are
 // widened. It works on sixteen columns, for which there is room.
-func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
+func (d *doubles) halfSums(x, dy reg.GPVirtual) {
 	const group = 16
 	skip := label("wide")
 	CMPB(d.field("X.BF16"), Imm(0))
@@ -168,9 +235,14 @@ func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
 	k := *d.kernel
 	k.lanes *= 2
 	k.prepareTail()
-	d.rowGroups(left, group, x, dy, func() {
+	d.rowGroups(group, x, dy, func() {
 		k.columnsBy(2, func(n int, rest bool) {
 			s0, s1 := k.zeros(n), k.zeros(n)
+			read := func(_ string, row reg.GPVirtual) []vec {
+				v := k.regs(n)
+				k.widen(row, v, rest)
+				return v
+			}
 			plain, done := label("plain"), label("summed")
 			mean := k.load("Mean")
 			TESTQ(mean, mean)
@@ -179,7 +251,7 @@ func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
 			for i := range n {
 				center, scale = append(center, k.narrowed(mean, i)), append(scale, k.narrowed(k.load("Rdev"), i))
 			}
-			k.halfRows([]string{"Dy", "X"}, []reg.GPVirtual{dy, x}, group, n, rest, func(v [][]vec) {
+			k.eachRow([]string{"Dy", "X"}, []reg.GPVirtual{dy, x}, group, n, read, func(v [][]vec) {
 				for i := range n {
 					a, b := v[0][i], v[1][i]
 					VSUBPS(center[i], b, b)
@@ -190,7 +262,7 @@ func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
 			})
 			JMP(LabelRef(done))
 			Label(plain)
-			k.halfRows([]string{"X"}, []reg.GPVirtual{x}, group, n, rest, func(v [][]vec) {
+			k.eachRow([]string{"X"}, []reg.GPVirtual{x}, group, n, read, func(v [][]vec) {
 				for i, a := range v[0] {
 					VADDPS(a, s0[i], s0[i])
 					VFMADD231PS(a, a, s1[i])
@@ -204,43 +276,6 @@ func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
 		})
 	})
 	Label(skip)
-}
-
-// halfRows runs body on n vectors from column j on of each of a group of bfloat16 rows,
-// and asks for the group that follows, in the order of memory and a line a row: all at once they
-// would wait for each other.
-func (k *kernel) halfRows(blocks []string, rows []reg.GPVirtual, group, n int, rest bool, body func(v [][]vec)) {
-	at, far := make([]reg.GPVirtual, len(rows)), make([]reg.GPVirtual, len(rows))
-	for b, p := range rows {
-		at[b], far[b] = GP64(), GP64()
-		MOVQ(p, at[b])
-		MOVQ(k.j, far[b])
-		ADDQ(far[b], far[b])
-		ADDQ(k.field(blocks[b]+".Stride"), far[b])
-		IMUL3Q(Imm(uint64(group)), far[b], far[b])
-		ADDQ(p, far[b])
-	}
-	pairs, again := GP64(), label("pair")
-	MOVQ(U32(group/2), pairs)
-	Label(again)
-	for row := range 2 {
-		var v [][]vec
-		for b := range rows {
-			r := k.regs(n)
-			k.widen(at[b], r, rest)
-			ADDQ(k.field(blocks[b]+".Stride"), at[b])
-			v = append(v, r)
-			if line := row * n * k.lanes * 2; line%64 == 0 {
-				PREFETCHT0(Mem{Base: far[b], Disp: line})
-			}
-		}
-		body(v)
-	}
-	for b := range far {
-		ADDQ(Imm(uint64(2*n*k.lanes*2)), far[b])
-	}
-	DECQ(pairs)
-	JNZ(LabelRef(again))
 }
 
 // narrowed is sixteen float64, the i-th such from column j on, as float32.
@@ -266,42 +301,6 @@ func (k *kernel) addWidened(v vec, to reg.GPVirtual, i int) {
 		VADDPD(m, w, w)
 		VMOVUPD(w, m)
 	}
-}
-
-// readGroup loads column j of as many rows, widened.
-func (d *doubles) readGroup(block string, p reg.GPVirtual, rows int, rest bool) []vec {
-	row := GP64()
-	MOVQ(p, row)
-	if rows == 1 {
-		return d.read(block, row, 1, rest)
-	}
-	v := d.regs(rows)
-	// The next rows are asked for in the order of memory: the processor itself
-	// follows one stream a page, not four.
-	next := func(size int) {
-		far := GP64()
-		MOVQ(d.field(block+".Stride"), far)
-		LEAQ(Mem{Base: p, Index: far, Scale: 4}, far)
-		at := GP64()
-		LEAQ(Mem{Base: far, Index: d.j, Scale: uint8(2 * size)}, at)
-		for line := 0; line < d.lanes*rows*size; line += 64 {
-			PREFETCHT0(Mem{Base: at, Index: d.j, Scale: uint8(2 * size), Disp: line})
-		}
-	}
-	d.either(block, func() {
-		next(4)
-		for i := range v {
-			d.full(row, 0, v[i], rest)
-			ADDQ(d.field(block+".Stride"), row)
-		}
-	}, func() {
-		next(2)
-		for i := range v {
-			d.half(row, 0, v[i], rest)
-			ADDQ(d.field(block+".Stride"), row)
-		}
-	})
-	return v
 }
 
 func dotKernel(s set) {

@@ -159,7 +159,7 @@ func (r *softmaxRow) target(total vec, body func(dst reg.GPVirtual, factor vec))
 
 // storeTop keeps the row's maximum in Gap, and asks for next meanwhile.
 func (r *softmaxRow) storeTop() {
-	VMOVSS(r.largest(r.row, r.next), Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+	VMOVSS(r.largest(r.row, func(size, n int) { r.prefetchAt(r.next, size, n) }), Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
 }
 
 // storeExps stores the row's exponentials and their sum.

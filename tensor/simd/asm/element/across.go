@@ -1,0 +1,83 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Memory answers faster where lines of several pages are asked for in turns: looking up a page and opening a row of
+// memory then overlap with others, and the processor, which fetches ahead by itself up to the end of a page, does so in
+// several. So while a window of four pages is read from start to end, of the next window the first line of each page is
+// asked for, then the second of each, and so on.
+const window = 4 * 4096
+
+// turnedAcross makes of a line's address that of the first of so many to ask for when it is read, less a window: of its number
+// within the window the lowest two bits become the highest. Four lines are one of each page.
+func turnedAcross(p reg.GPVirtual, lines int) {
+	ANDQ(I32(-64*min(lines, 4)), p)
+	SHRQ(Imm(6), p)
+	RORB(Imm(2), p.As8())
+	SHLQ(Imm(6), p)
+}
+
+// askAcross asks for lines of four pages in turns, the first of which is a window beyond p.
+func askAcross(p reg.GPVirtual, lines int) {
+	for i := range lines {
+		PREFETCHT0(Mem{Base: p, Disp: window + i%4*4096 + i/4*64})
+	}
+}
+
+// notBeyond takes a window from p where rows end within a window: lines of the one that is read are asked for then, which
+// are near. What follows may be of no use to anybody.
+func (k *kernel) notBeyond(end Op, p reg.GPVirtual) {
+	far, more := GP64(), label("more")
+	LEAQ(Mem{Base: p, Disp: window}, far)
+	CMPQ(far, end)
+	JLT(LabelRef(more))
+	SUBQ(U32(window), p)
+	Label(more)
+}
+
+// across asks for a block's rows while they are read from start to end.
+type across struct {
+	*kernel
+	block string
+	end   Mem           // of the rows
+	next  reg.GPVirtual // what is asked for next
+}
+
+func (k *kernel) across(block string, data reg.GPVirtual) *across {
+	a := &across{kernel: k, block: block, end: AllocLocal(8), next: k.load("Rows")}
+	IMULQ(k.field(block+".Stride"), a.next)
+	ADDQ(data, a.next)
+	MOVQ(a.next, a.end)
+	return a
+}
+
+// row begins with a row.
+func (a *across) row(p reg.GPVirtual) {
+	MOVQ(p, a.next)
+	a.notBeyond(a.end, a.next)
+	turnedAcross(a.next, 4)
+}
+
+// read is kernel.read of such a row.
+func (a *across) read(p reg.GPVirtual, n int, rest bool) []vec {
+	return a.readWith(a.block, p, n, rest, func(size int) { a.ask(size, n) })
+}
+
+// ask asks for as much as n vectors from column j on are, four lines at a time.
+func (a *across) ask(size, n int) {
+	same := label("same")
+	if n*a.lanes*size < 256 {
+		TESTQ(U32(uint32(256/size-1)), a.j)
+		JNZ(LabelRef(same))
+	}
+	askAcross(a.next, 4)
+	ADDQ(Imm(64), a.next)
+	TESTL(U32(4096-64), a.next.As32())
+	JNZ(LabelRef(same))
+	ADDQ(U32(window-4096), a.next) // the next window's first lines
+	Label(same)
+}
