@@ -19,6 +19,8 @@ func runStrips16(t *Strips16, tiles int) {
 	[...]func(*byte){1: strips16By1, strips16By2, strips16By3}[tiles]((*byte)(unsafe.Pointer(t)))
 }
 
+func runStripsWide(t *Strips16) { strips16Wide((*byte)(unsafe.Pointer(t))) }
+
 func runOuter16(t *Outer16, tiles int) {
 	run := [...]func(*byte){1: outer16By1, outer16By2, outer16By3}[tiles]
 	if t.few() {

@@ -717,7 +717,7 @@ store:
 
 // func strips16By1(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
-TEXT ·strips16By1(SB), NOSPLIT, $56-8
+TEXT ·strips16By1(SB), NOSPLIT, $80-8
 	MOVQ      t+0(FP), AX
 	LEAQ      248(AX), BX
 	LONG      $0x4978e2c4
@@ -727,22 +727,21 @@ TEXT ·strips16By1(SB), NOSPLIT, $56-8
 	KMOVD     176(AX), K2
 	MOVQ      48(AX), R12
 	MOVQ      R12, (SP)
-	MOVQ      16(AX), R12
-	MOVQ      R12, 24(SP)
+	MOVQ      16(AX), R15
 	MOVQ      (AX), R14
 	MOVQ      120(AX), BP
 	MOVQ      80(AX), DX
 	MOVQ      $0x00000040, CX
 	XORQ      DI, DI
 	MOVQ      24(AX), R12
-	MOVQ      R12, 32(SP)
+	MOVQ      R12, 24(SP)
 	ADDQ      $0x00000800, R12
-	MOVQ      R12, 40(SP)
+	MOVQ      R12, 32(SP)
 	LEAQ      2048(R12), R9
-	LEAQ      6144(R9), R10
+	LEAQ      17408(R9), R10
 	CMPQ      144(AX), $0x00
 	JEQ       unit
-	MOVQ      32(SP), SI
+	MOVQ      24(SP), SI
 	MOVQ      144(AX), R12
 
 first:
@@ -762,7 +761,7 @@ unit:
 	SHRQ $0x02, R13
 	ANDQ $0x00000fc0, R13
 	ADDQ R13, R12
-	MOVQ R12, 48(SP)
+	MOVQ R12, 40(SP)
 	MOVQ R14, R11
 	CMPQ 144(AX), $0x00
 	JNE  copied
@@ -770,10 +769,10 @@ unit:
 	JMP  ready
 
 copied:
-	MOVQ 32(SP), R11
+	MOVQ 24(SP), R11
 	CMPQ (SP), $0x01
 	JEQ  ready
-	MOVQ 40(SP), SI
+	MOVQ 32(SP), SI
 	MOVQ 144(AX), R12
 
 more:
@@ -784,18 +783,13 @@ more:
 	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         more
-	MOVQ        40(SP), R12
-	MOVQ        R12, 32(SP)
-	MOVQ        R11, 40(SP)
+	MOVQ        32(SP), R12
+	MOVQ        R12, 24(SP)
+	MOVQ        R11, 32(SP)
 
 ready:
 	MOVQ 8(AX), R12
 	MOVQ R12, 16(SP)
-	MOVQ 56(AX), R12
-	MOVQ R12, 8(SP)
-	MOVQ 24(SP), R15
-
-panel:
 	MOVQ R11, SI
 	MOVQ R9, R8
 	MOVQ 16(SP), BX
@@ -818,7 +812,7 @@ depth0:
 	MOVQ 136(AX), R13
 
 depth0ask0:
-	CMPQ       BP, 48(SP)
+	CMPQ       BP, 40(SP)
 	JCC        depth0ask0end
 	PREFETCHT1 (BP)
 	PREFETCHT1 4096(BP)
@@ -846,7 +840,7 @@ depth0ask0end:
 	MOVQ 136(AX), R13
 
 depth0ask1:
-	CMPQ       BP, 48(SP)
+	CMPQ       BP, 40(SP)
 	JCC        depth0ask1end
 	PREFETCHT1 (BP)
 	PREFETCHT1 4096(BP)
@@ -890,7 +884,6 @@ depth0end:
 	JEQ   beforenone
 	MOVQ  R10, R8
 	MOVQ  96(AX), R12
-	MOVQ  104(AX), R13
 	CMPQ  112(AX), $0x00
 	JEQ   beforenear
 
@@ -903,10 +896,10 @@ beforepast:
 	WORD     $0xd072
 	VMOVNTDQ Z2, (DI)
 	ADDQ     $+128, R8
-	ADDQ     R13, DI
+	ADDQ     CX, DI
 	DECQ     R12
 	JNZ      beforepast
-	JMP      beforenone
+	JMP      beforerounded
 
 beforenear:
 before:
@@ -918,26 +911,21 @@ before:
 	WORD      $0xd072
 	VMOVDQU64 Z2, (DI)
 	ADDQ      $+128, R8
-	ADDQ      R13, DI
+	ADDQ      CX, DI
 	DECQ      R12
 	JNZ       before
 
+beforerounded:
 beforenone:
-	MOVQ  R15, DI
-	ADDQ  CX, R15
 	XCHGQ R9, R10
-	MOVQ  BX, 16(SP)
-	SUBQ  $0x01, 8(SP)
-	JNZ   panel
-	MOVQ  40(AX), R12
-	ADDQ  R12, 24(SP)
-	SUBQ  $0x01, (SP)
+	MOVQ  R15, DI
+	ADDQ  40(AX), R15
+	DECQ  (SP)
 	JNZ   unit
 	TESTQ DI, DI
 	JEQ   endnone
 	MOVQ  R10, R8
 	MOVQ  96(AX), R12
-	MOVQ  104(AX), R13
 	CMPQ  112(AX), $0x00
 	JEQ   endnear
 
@@ -950,10 +938,10 @@ endpast:
 	WORD     $0xd072
 	VMOVNTDQ Z2, (DI)
 	ADDQ     $+128, R8
-	ADDQ     R13, DI
+	ADDQ     CX, DI
 	DECQ     R12
 	JNZ      endpast
-	JMP      endnone
+	JMP      endrounded
 
 endnear:
 end:
@@ -965,10 +953,11 @@ end:
 	WORD      $0xd072
 	VMOVDQU64 Z2, (DI)
 	ADDQ      $+128, R8
-	ADDQ      R13, DI
+	ADDQ      CX, DI
 	DECQ      R12
 	JNZ       end
 
+endrounded:
 endnone:
 	LONG $0x4978e2c4
 	BYTE $0xc0
@@ -1228,7 +1217,7 @@ made:
 
 // func strips16By2(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
-TEXT ·strips16By2(SB), NOSPLIT, $56-8
+TEXT ·strips16By2(SB), NOSPLIT, $80-8
 	MOVQ      t+0(FP), AX
 	LEAQ      248(AX), BX
 	LONG      $0x4978e2c4
@@ -1238,22 +1227,21 @@ TEXT ·strips16By2(SB), NOSPLIT, $56-8
 	KMOVD     176(AX), K2
 	MOVQ      48(AX), R12
 	MOVQ      R12, (SP)
-	MOVQ      16(AX), R12
-	MOVQ      R12, 24(SP)
+	MOVQ      16(AX), R15
 	MOVQ      (AX), R14
 	MOVQ      120(AX), BP
 	MOVQ      80(AX), DX
 	MOVQ      $0x00000040, CX
 	XORQ      DI, DI
 	MOVQ      24(AX), R12
-	MOVQ      R12, 32(SP)
+	MOVQ      R12, 24(SP)
 	ADDQ      $0x00000800, R12
-	MOVQ      R12, 40(SP)
+	MOVQ      R12, 32(SP)
 	LEAQ      2048(R12), R9
-	LEAQ      6144(R9), R10
+	LEAQ      17408(R9), R10
 	CMPQ      144(AX), $0x00
 	JEQ       unit
-	MOVQ      32(SP), SI
+	MOVQ      24(SP), SI
 	MOVQ      144(AX), R12
 
 first:
@@ -1273,7 +1261,7 @@ unit:
 	SHRQ $0x02, R13
 	ANDQ $0x00000fc0, R13
 	ADDQ R13, R12
-	MOVQ R12, 48(SP)
+	MOVQ R12, 40(SP)
 	MOVQ R14, R11
 	CMPQ 144(AX), $0x00
 	JNE  copied
@@ -1281,10 +1269,10 @@ unit:
 	JMP  ready
 
 copied:
-	MOVQ 32(SP), R11
+	MOVQ 24(SP), R11
 	CMPQ (SP), $0x01
 	JEQ  ready
-	MOVQ 40(SP), SI
+	MOVQ 32(SP), SI
 	MOVQ 144(AX), R12
 
 more:
@@ -1295,18 +1283,13 @@ more:
 	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         more
-	MOVQ        40(SP), R12
-	MOVQ        R12, 32(SP)
-	MOVQ        R11, 40(SP)
+	MOVQ        32(SP), R12
+	MOVQ        R12, 24(SP)
+	MOVQ        R11, 32(SP)
 
 ready:
 	MOVQ 8(AX), R12
 	MOVQ R12, 16(SP)
-	MOVQ 56(AX), R12
-	MOVQ R12, 8(SP)
-	MOVQ 24(SP), R15
-
-panel:
 	MOVQ R11, SI
 	MOVQ R9, R8
 	MOVQ 16(SP), BX
@@ -1339,7 +1322,7 @@ depth0:
 	MOVQ 136(AX), R13
 
 depth0ask0:
-	CMPQ       BP, 48(SP)
+	CMPQ       BP, 40(SP)
 	JCC        depth0ask0end
 	PREFETCHT1 (BP)
 	PREFETCHT1 4096(BP)
@@ -1369,7 +1352,7 @@ depth0ask0end:
 	MOVQ 136(AX), R13
 
 depth0ask1:
-	CMPQ       BP, 48(SP)
+	CMPQ       BP, 40(SP)
 	JCC        depth0ask1end
 	PREFETCHT1 (BP)
 	PREFETCHT1 4096(BP)
@@ -1421,7 +1404,6 @@ depth0end:
 	JEQ   beforenone
 	MOVQ  R10, R8
 	MOVQ  96(AX), R12
-	MOVQ  104(AX), R13
 	CMPQ  112(AX), $0x00
 	JEQ   beforenear
 
@@ -1434,10 +1416,10 @@ beforepast:
 	WORD     $0xd072
 	VMOVNTDQ Z2, (DI)
 	ADDQ     $+128, R8
-	ADDQ     R13, DI
+	ADDQ     CX, DI
 	DECQ     R12
 	JNZ      beforepast
-	JMP      beforenone
+	JMP      beforerounded
 
 beforenear:
 before:
@@ -1449,26 +1431,21 @@ before:
 	WORD      $0xd072
 	VMOVDQU64 Z2, (DI)
 	ADDQ      $+128, R8
-	ADDQ      R13, DI
+	ADDQ      CX, DI
 	DECQ      R12
 	JNZ       before
 
+beforerounded:
 beforenone:
-	MOVQ  R15, DI
-	ADDQ  CX, R15
 	XCHGQ R9, R10
-	MOVQ  BX, 16(SP)
-	SUBQ  $0x01, 8(SP)
-	JNZ   panel
-	MOVQ  40(AX), R12
-	ADDQ  R12, 24(SP)
-	SUBQ  $0x01, (SP)
+	MOVQ  R15, DI
+	ADDQ  40(AX), R15
+	DECQ  (SP)
 	JNZ   unit
 	TESTQ DI, DI
 	JEQ   endnone
 	MOVQ  R10, R8
 	MOVQ  96(AX), R12
-	MOVQ  104(AX), R13
 	CMPQ  112(AX), $0x00
 	JEQ   endnear
 
@@ -1481,10 +1458,10 @@ endpast:
 	WORD     $0xd072
 	VMOVNTDQ Z2, (DI)
 	ADDQ     $+128, R8
-	ADDQ     R13, DI
+	ADDQ     CX, DI
 	DECQ     R12
 	JNZ      endpast
-	JMP      endnone
+	JMP      endrounded
 
 endnear:
 end:
@@ -1496,10 +1473,11 @@ end:
 	WORD      $0xd072
 	VMOVDQU64 Z2, (DI)
 	ADDQ      $+128, R8
-	ADDQ      R13, DI
+	ADDQ      CX, DI
 	DECQ      R12
 	JNZ       end
 
+endrounded:
 endnone:
 	LONG $0x4978e2c4
 	BYTE $0xc0
@@ -1877,7 +1855,7 @@ made:
 
 // func strips16By3(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
-TEXT ·strips16By3(SB), NOSPLIT, $56-8
+TEXT ·strips16By3(SB), NOSPLIT, $80-8
 	MOVQ      t+0(FP), AX
 	LEAQ      248(AX), BX
 	LONG      $0x4978e2c4
@@ -1887,22 +1865,21 @@ TEXT ·strips16By3(SB), NOSPLIT, $56-8
 	KMOVD     176(AX), K2
 	MOVQ      48(AX), R12
 	MOVQ      R12, (SP)
-	MOVQ      16(AX), R12
-	MOVQ      R12, 24(SP)
+	MOVQ      16(AX), R15
 	MOVQ      (AX), R14
 	MOVQ      120(AX), BP
 	MOVQ      80(AX), DX
 	MOVQ      $0x00000040, CX
 	XORQ      DI, DI
 	MOVQ      24(AX), R12
-	MOVQ      R12, 32(SP)
+	MOVQ      R12, 24(SP)
 	ADDQ      $0x00000800, R12
-	MOVQ      R12, 40(SP)
+	MOVQ      R12, 32(SP)
 	LEAQ      2048(R12), R9
-	LEAQ      6144(R9), R10
+	LEAQ      17408(R9), R10
 	CMPQ      144(AX), $0x00
 	JEQ       unit
-	MOVQ      32(SP), SI
+	MOVQ      24(SP), SI
 	MOVQ      144(AX), R12
 
 first:
@@ -1922,7 +1899,7 @@ unit:
 	SHRQ $0x02, R13
 	ANDQ $0x00000fc0, R13
 	ADDQ R13, R12
-	MOVQ R12, 48(SP)
+	MOVQ R12, 40(SP)
 	MOVQ R14, R11
 	CMPQ 144(AX), $0x00
 	JNE  copied
@@ -1930,10 +1907,10 @@ unit:
 	JMP  ready
 
 copied:
-	MOVQ 32(SP), R11
+	MOVQ 24(SP), R11
 	CMPQ (SP), $0x01
 	JEQ  ready
-	MOVQ 40(SP), SI
+	MOVQ 32(SP), SI
 	MOVQ 144(AX), R12
 
 more:
@@ -1944,18 +1921,13 @@ more:
 	ADDQ        160(AX), SI
 	DECQ        R12
 	JNZ         more
-	MOVQ        40(SP), R12
-	MOVQ        R12, 32(SP)
-	MOVQ        R11, 40(SP)
+	MOVQ        32(SP), R12
+	MOVQ        R12, 24(SP)
+	MOVQ        R11, 32(SP)
 
 ready:
 	MOVQ 8(AX), R12
 	MOVQ R12, 16(SP)
-	MOVQ 56(AX), R12
-	MOVQ R12, 8(SP)
-	MOVQ 24(SP), R15
-
-panel:
 	MOVQ R11, SI
 	MOVQ R9, R8
 	MOVQ 16(SP), BX
@@ -1995,7 +1967,7 @@ depth0:
 	MOVQ 136(AX), R13
 
 depth0ask0:
-	CMPQ       BP, 48(SP)
+	CMPQ       BP, 40(SP)
 	JCC        depth0ask0end
 	PREFETCHT1 (BP)
 	PREFETCHT1 4096(BP)
@@ -2079,7 +2051,7 @@ depth1:
 	MOVQ 136(AX), R13
 
 depth1ask0:
-	CMPQ       BP, 48(SP)
+	CMPQ       BP, 40(SP)
 	JCC        depth1ask0end
 	PREFETCHT1 (BP)
 	PREFETCHT1 4096(BP)
@@ -2122,7 +2094,6 @@ depth1end:
 	JEQ   beforenone
 	MOVQ  R10, R8
 	MOVQ  96(AX), R12
-	MOVQ  104(AX), R13
 	CMPQ  112(AX), $0x00
 	JEQ   beforenear
 
@@ -2135,10 +2106,10 @@ beforepast:
 	WORD     $0xd072
 	VMOVNTDQ Z2, (DI)
 	ADDQ     $+128, R8
-	ADDQ     R13, DI
+	ADDQ     CX, DI
 	DECQ     R12
 	JNZ      beforepast
-	JMP      beforenone
+	JMP      beforerounded
 
 beforenear:
 before:
@@ -2150,26 +2121,21 @@ before:
 	WORD      $0xd072
 	VMOVDQU64 Z2, (DI)
 	ADDQ      $+128, R8
-	ADDQ      R13, DI
+	ADDQ      CX, DI
 	DECQ      R12
 	JNZ       before
 
+beforerounded:
 beforenone:
-	MOVQ  R15, DI
-	ADDQ  CX, R15
 	XCHGQ R9, R10
-	MOVQ  BX, 16(SP)
-	SUBQ  $0x01, 8(SP)
-	JNZ   panel
-	MOVQ  40(AX), R12
-	ADDQ  R12, 24(SP)
-	SUBQ  $0x01, (SP)
+	MOVQ  R15, DI
+	ADDQ  40(AX), R15
+	DECQ  (SP)
 	JNZ   unit
 	TESTQ DI, DI
 	JEQ   endnone
 	MOVQ  R10, R8
 	MOVQ  96(AX), R12
-	MOVQ  104(AX), R13
 	CMPQ  112(AX), $0x00
 	JEQ   endnear
 
@@ -2182,10 +2148,10 @@ endpast:
 	WORD     $0xd072
 	VMOVNTDQ Z2, (DI)
 	ADDQ     $+128, R8
-	ADDQ     R13, DI
+	ADDQ     CX, DI
 	DECQ     R12
 	JNZ      endpast
-	JMP      endnone
+	JMP      endrounded
 
 endnear:
 end:
@@ -2197,10 +2163,11 @@ end:
 	WORD      $0xd072
 	VMOVDQU64 Z2, (DI)
 	ADDQ      $+128, R8
-	ADDQ      R13, DI
+	ADDQ      CX, DI
 	DECQ      R12
 	JNZ       end
 
+endrounded:
 endnone:
 	LONG $0x4978e2c4
 	BYTE $0xc0
@@ -2694,6 +2661,287 @@ made:
 	VZEROUPPER
 	RET
 
+// func strips16Wide(t *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
+TEXT ·strips16Wide(SB), NOSPLIT, $80-8
+	MOVQ      t+0(FP), AX
+	LEAQ      248(AX), BX
+	LONG      $0x4978e2c4
+	BYTE      $0x03
+	VMOVDQU16 184(AX), Z31
+	KMOVD     168(AX), K1
+	KMOVD     176(AX), K2
+	MOVQ      48(AX), R12
+	MOVQ      R12, (SP)
+	MOVQ      16(AX), R15
+	MOVQ      (AX), R14
+	MOVQ      120(AX), BP
+	MOVQ      80(AX), DX
+	MOVQ      $0x00000040, CX
+	XORQ      DI, DI
+	MOVQ      24(AX), R12
+	MOVQ      R12, 24(SP)
+	ADDQ      $0x00000800, R12
+	MOVQ      R12, 32(SP)
+	LEAQ      2048(R12), R9
+	LEAQ      17408(R9), R10
+	CMPQ      144(AX), $0x00
+	JEQ       unit
+	MOVQ      24(SP), SI
+	MOVQ      144(AX), R12
+
+first:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
+	DECQ        R12
+	JNZ         first
+
+unit:
+	MOVQ R14, R12
+	ADDQ 128(AX), R12
+	MOVQ R12, R13
+	ANDQ $-16384, R12
+	SHRQ $0x02, R13
+	ANDQ $0x00000fc0, R13
+	ADDQ R13, R12
+	MOVQ R12, 40(SP)
+	MOVQ R14, R11
+	CMPQ 144(AX), $0x00
+	JNE  copied
+	ADDQ 32(AX), R14
+	JMP  ready
+
+copied:
+	MOVQ 24(SP), R11
+	CMPQ (SP), $0x01
+	JEQ  ready
+	MOVQ 32(SP), SI
+	MOVQ 144(AX), R12
+
+more:
+	VMOVDQU16.Z (R14), K1, Z0
+	VPERMW.Z    Z0, Z31, K2, Z0
+	VMOVDQU16   Z0, (SI)
+	ADDQ        152(AX), R14
+	ADDQ        160(AX), SI
+	DECQ        R12
+	JNZ         more
+	MOVQ        32(SP), R12
+	MOVQ        R12, 24(SP)
+	MOVQ        R11, 32(SP)
+
+ready:
+	MOVQ $0x00000002, R12
+	MOVQ R12, 56(SP)
+
+strip:
+	MOVQ R9, 64(SP)
+	MOVQ R10, 72(SP)
+	MOVQ 56(AX), R12
+	MOVQ R12, 48(SP)
+	MOVQ R12, 8(SP)
+	MOVQ 8(AX), R12
+	MOVQ R12, 16(SP)
+
+panel:
+	MOVQ R11, SI
+	MOVQ R9, R8
+	MOVQ 16(SP), BX
+	MOVQ 64(AX), R12
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+depth0:
+	LONG $0x4b7be2c4
+	BYTE $0x24
+	BYTE $0x16
+	LONG $0x4b7be2c4
+	LONG $0x00000bb4
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7be2c4
+	LONG $0x04000bbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4ae2c4
+	BYTE $0xc4
+	LONG $0x5c42e2c4
+	BYTE $0xcc
+	MOVQ 136(AX), R13
+
+depth0ask0:
+	CMPQ       BP, 40(SP)
+	JCC        depth0ask0end
+	PREFETCHT1 (BP)
+	PREFETCHT1 4096(BP)
+	PREFETCHT1 8192(BP)
+	PREFETCHT1 12288(BP)
+	ADDQ       $0x40, BP
+	TESTQ      $0x00000fff, BP
+	JNE        page_7
+	ADDQ       $0x00003000, BP
+
+page_7:
+	DECQ R13
+	JNZ  depth0ask0
+
+depth0ask0end:
+	ADDQ CX, SI
+	ADDQ $+2048, BX
+	DECQ R12
+	JEQ  depth0end
+	CMPQ R12, $0x01
+	JNE  depth0
+	ADDQ 72(AX), SI
+	JMP  depth0
+
+depth0end:
+	MOVQ  88(AX), R13
+	LONG  $0x4b7a82c4
+	LONG  $0x00002884
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7a82c4
+	LONG  $0x0040288c
+	BYTE  $0x00
+	BYTE  $0x00
+	TESTQ DI, DI
+	JEQ   beforenone
+	MOVQ  R10, R8
+	MOVQ  $0x00000010, R12
+	MOVQ  48(SP), R13
+	CMPQ  112(AX), $0x00
+	JEQ   beforenear
+
+beforepast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     CX, DI
+	DECQ     R13
+	JNZ      beforepastrow
+	ADDQ     CX, R8
+	ADDQ     104(AX), DI
+	MOVQ     56(AX), R13
+
+beforepastrow:
+	DECQ R12
+	JNZ  beforepast
+	JMP  beforerounded
+
+beforenear:
+before:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      CX, DI
+	DECQ      R13
+	JNZ       beforerow
+	ADDQ      CX, R8
+	ADDQ      104(AX), DI
+	MOVQ      56(AX), R13
+
+beforerow:
+	DECQ R12
+	JNZ  before
+
+beforerounded:
+	MOVQ R13, 48(SP)
+	MOVQ R8, R10
+
+beforenone:
+	ADDQ  $0x00000080, R9
+	MOVQ  BX, 16(SP)
+	DECQ  8(SP)
+	JNZ   panel
+	MOVQ  64(SP), R10
+	MOVQ  72(SP), R9
+	MOVQ  DX, R13
+	SHLQ  $0x04, R13
+	ADDQ  R13, R11
+	MOVQ  R15, DI
+	ADDQ  40(AX), R15
+	DECQ  56(SP)
+	JNZ   strip
+	DECQ  (SP)
+	JNZ   unit
+	MOVQ  56(AX), R12
+	MOVQ  R12, 48(SP)
+	TESTQ DI, DI
+	JEQ   endnone
+	MOVQ  R10, R8
+	MOVQ  96(AX), R12
+	MOVQ  48(SP), R13
+	CMPQ  112(AX), $0x00
+	JEQ   endnear
+
+endpast:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG     $0x4877f262
+	WORD     $0xd072
+	VMOVNTDQ Z2, (DI)
+	ADDQ     $+128, R8
+	ADDQ     CX, DI
+	DECQ     R13
+	JNZ      endpastrow
+	ADDQ     CX, R8
+	ADDQ     104(AX), DI
+	MOVQ     56(AX), R13
+
+endpastrow:
+	DECQ R12
+	JNZ  endpast
+	JMP  endrounded
+
+endnear:
+end:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z2
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVDQU64 Z2, (DI)
+	ADDQ      $+128, R8
+	ADDQ      CX, DI
+	DECQ      R13
+	JNZ       endrow
+	ADDQ      CX, R8
+	ADDQ      104(AX), DI
+	MOVQ      56(AX), R13
+
+endrow:
+	DECQ R12
+	JNZ  end
+
+endrounded:
+	MOVQ R13, 48(SP)
+	MOVQ R8, R10
+
+endnone:
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
 // func outer16Few(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·outer16Few(SB), NOSPLIT, $0-8
@@ -3061,10 +3309,10 @@ first:
 	PREFETCHT1 12288(R11)
 	ADDQ       $0x40, R11
 	TESTQ      $0x00000fff, R11
-	JNE        page_7
+	JNE        page_8
 	ADDQ       $0x00003000, R11
 
-page_7:
+page_8:
 	DECQ R12
 	JNZ  first
 
@@ -3088,10 +3336,10 @@ second:
 	PREFETCHT1 12288(R11)
 	ADDQ       $0x40, R11
 	TESTQ      $0x00000fff, R11
-	JNE        page_8
+	JNE        page_9
 	ADDQ       $0x00003000, R11
 
-page_8:
+page_9:
 	DECQ R12
 	JNZ  second
 

@@ -8,6 +8,8 @@ func runTiles16(t *Tiles16, tiles int) {}
 
 func runStrips16(t *Strips16, tiles int) {}
 
+func runStripsWide(t *Strips16) {}
+
 func runOuter16(t *Outer16, tiles int) {}
 
 func runOuterWide16(t *OuterWide16) {}

@@ -32,6 +32,9 @@ func strips16By3(t *byte)
 func outer16By3(t *byte)
 
 //go:noescape
+func strips16Wide(t *byte)
+
+//go:noescape
 func outer16Few(t *byte)
 
 //go:noescape

@@ -7,12 +7,12 @@ import "unsafe"
 // Padded numbers a row. C is without gaps where it has up to StripsWide columns, else they are a multiple of 32.
 type Strips16 struct {
 	A, B, C, room unsafe.Pointer
-	unit, unitC   int // bytes of a unit of A, and of C
+	unit, next    int // bytes of a unit of A, and of what is made of C in a step
 	Units         int
 	panels        int     // of columns
 	blocks, last  int     // of depth; bytes that the last block is nearer than 64 to the one before
 	row, sumRow   int     // bytes from one row to the next, of A as tiles read it, and of sums
-	lines, line   int     // of C that a panel of a unit has, and bytes from one to the next
+	lines, jump   int     // of C that a step has; of more columns, bytes from the end of a row to the next
 	Past          int     // whether lines, which are WholeLines, go past the caches
 	from          uintptr // where asking for rows begins, across pages
 	lead, ask     int     // how far ahead of a unit they are asked for, and how many fours of lines in a step
@@ -33,7 +33,7 @@ type Strips16 struct {
 const (
 	StripsRows = 32
 	StripsWide = 48
-	StripsRoom = (2*2<<10 + 2*6<<10) / 4
+	StripsRoom = (2*2<<10 + 2*17<<10) / 4
 )
 
 // Padded is how many numbers a row has that the unit multiplies.
@@ -71,9 +71,12 @@ func (t *Strips16) Run(level Level) {
 	}
 }
 
+// stripsMost is how many columns are made at a time: sums of sixteen rows of them, twice, stay in the nearest cache.
+const stripsMost = 256
+
 func (t *Strips16) run() {
 	t.room = unsafe.Pointer(&t.Room[:StripsRoom][0])
-	t.unit, t.unitC, t.row = StripsRows*t.ARow, StripsRows*t.CRow, t.ARow
+	t.unit, t.row = StripsRows*t.ARow, t.ARow
 	depth := t.Padded()
 	t.steps = 0
 	if depth != t.Depth {
@@ -83,17 +86,32 @@ func (t *Strips16) run() {
 	if depth > 32 {
 		t.last = 2*depth - 64*t.blocks
 	}
-	tiles, last := 2, 16
-	t.panels, t.sumRow, t.lines, t.line = t.Cols/32, 128, StripsRows, t.CRow
-	if t.Cols <= StripsWide {
-		tiles = (t.Cols + 15) / 16
-		last = t.Cols - 16*tiles + 16
-		t.panels, t.sumRow, t.lines, t.line = 1, 4*t.Cols, t.Cols, 64
-	}
 	t.from, t.lead = askAhead(uintptr(t.A), t.unit)
-	t.ask = 1 + t.unit/256/(2*t.blocks*t.panels)
-	t.configure(tiles, last, min(32, depth))
+	if t.Cols > StripsWide {
+		t.runWide(depth)
+		return
+	}
+	tiles := (t.Cols + 15) / 16
+	t.next, t.sumRow, t.lines = StripsRows*t.CRow, 4*t.Cols, t.Cols
+	t.ask = 1 + t.unit/256/(2*t.blocks)
+	t.configure(tiles, t.Cols-16*tiles+16, min(32, depth))
 	runStrips16(t, tiles)
+}
+
+// runWide makes whole panels of 32 columns, some at a time.
+func (t *Strips16) runWide(depth int) {
+	t.configure(2, 16, min(32, depth))
+	t.next = 16 * t.CRow
+	b, c := t.B, t.C
+	for lo := 0; lo < t.Cols; lo += stripsMost {
+		t.panels = min(stripsMost, t.Cols-lo) / 32
+		// Rows of sums have an odd number of lines: else those of a tile would share a few cache sets.
+		t.sumRow, t.lines, t.jump = 128*t.panels+64, 16*t.panels, t.CRow-64*t.panels
+		t.ask = 1 + t.unit/256/(2*t.blocks*t.panels)
+		t.B, t.C = unsafe.Add(b, 2*PanelSize(depth)*(lo/32)), unsafe.Add(c, 2*lo)
+		runStripsWide(t)
+	}
+	t.B, t.C = b, c
 }
 
 // pad has as many rows padded in a step as fit a vector; those with gaps between them one by one.

@@ -23,6 +23,8 @@ func TestStrips16AgreeWithTwin(t *testing.T) {
 		testStrips16(t, r, 3, depth, 7)
 		testStrips16(t, r, 2, depth, 40)
 	}
+	testStrips16(t, r, 3, 7, 256)
+	testStrips16(t, r, 2, 40, 256+96)
 }
 
 // testStrips16 takes whole numbers, whose sums are exact in any order.

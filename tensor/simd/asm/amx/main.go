@@ -16,9 +16,10 @@ func main() {
 	product("tiles16By1", 4, 1)
 	product("tiles16By3", 1, 3)
 	for tiles := range 3 {
-		strips(tiles + 1)
+		strips(tiles+1, false)
 		outer16(tiles+1, false)
 	}
+	strips(2, true)
 	outer16(1, true)
 	outerWide16()
 	packPairs()

@@ -17,7 +17,7 @@ const (
 	stripsC
 	stripsRoom
 	stripsUnit
-	stripsUnitC
+	stripsNext
 	stripsUnits
 	stripsPanels
 	stripsBlocks
@@ -25,7 +25,7 @@ const (
 	stripsRow
 	stripsSumRow
 	stripsLines
-	stripsLine
+	stripsJump
 	stripsPast
 	stripsFrom
 	stripsLead
@@ -43,13 +43,19 @@ const (
 // what was stored in parts would wait for it.
 const (
 	roomPadded = 2 << 10
-	roomSums   = 6 << 10
+	roomSums   = 17 << 10
 )
 
-// strips goes over units of 32 rows, in each over panels of so many tiles' columns: products of two strips of 16 rows,
-// then, while these are under way, lines of the panel before are rounded.
-func strips(tiles int) {
-	TEXT(fmt.Sprintf("strips16By%d", tiles), NOSPLIT, "func(t *byte)")
+// strips goes over units of 32 rows. Of up to three tiles' columns a step is a unit: products of its two strips of 16 rows,
+// then, while these are under way, lines of the unit before are rounded. Of more columns a step is a strip, whose panels of
+// two tiles' columns are made one by one, and with each some rows of the strip before leave: whole ones, since lines that
+// lie apart go past the caches at two thirds of the speed.
+func strips(tiles int, wide bool) {
+	name := fmt.Sprintf("strips16By%d", tiles)
+	if wide {
+		name = "strips16Wide"
+	}
+	TEXT(name, NOSPLIT, "func(t *byte)")
 	Pragma("noescape")
 	t := RAX
 	Load(Param("t"), t)
@@ -58,16 +64,17 @@ func strips(tiles int) {
 	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
 	b, line, row, a, c := RBX, RCX, RDX, RSI, R8
 	sums, made, rows, n, step, strip, done, next := R9, R10, R11, R12, R13, R15, RDI, R14
-	local := AllocLocal(56)
-	units, panels, panelB, unitC, padded, pads := local, local.Offset(8), local.Offset(16), local.Offset(24), local.Offset(32), local.Offset(40)
-	ahead := lanes.Across{Next: RBP, End: local.Offset(48)}
+	local := AllocLocal(80)
+	units, panels, panelB, padded, pads := local, local.Offset(8), local.Offset(16), local.Offset(24), local.Offset(32)
+	ahead := lanes.Across{Next: RBP, End: local.Offset(40)}
+	left, half, nowSums, nowMade := local.Offset(48), local.Offset(56), local.Offset(64), local.Offset(72)
 	copyTo := func(from, to Op) { MOVQ(from, n); MOVQ(n, to) }
 
 	VMOVDQU16(at(stripsOrder), Z31)
 	KMOVD(at(stripsTaken), K1)
 	KMOVD(at(stripsKept), K2)
 	copyTo(at(stripsUnits), units)
-	copyTo(at(stripsC), unitC)
+	MOVQ(at(stripsC), strip)
 	MOVQ(at(stripsA), next)
 	MOVQ(at(stripsFrom), ahead.Next)
 	MOVQ(at(stripsRow), row)
@@ -92,6 +99,7 @@ func strips(tiles int) {
 		DECQ(n)
 		JNZ(LabelRef(name))
 	}
+	// lines rounds n lines: those of a row follow each other, in sums and in C.
 	lines := func(name string, store func(Op, Op)) {
 		Label(name)
 		VMOVUPS(Mem{Base: c}, Z0)
@@ -99,22 +107,37 @@ func strips(tiles int) {
 		lanes.RoundPair(Z0, Z1, Z2)
 		store(Z2, Mem{Base: done})
 		ADDQ(I32(128), c)
-		ADDQ(step, done)
+		ADDQ(line, done)
+		if wide {
+			DECQ(step)
+			JNZ(LabelRef(name + "row"))
+			ADDQ(line, c)
+			ADDQ(at(stripsJump), done)
+			MOVQ(at(stripsPanels), step)
+			Label(name + "row")
+		}
 		DECQ(n)
 		JNZ(LabelRef(name))
 	}
-	round := func(name string) {
+	round := func(name string, lineCount Op) {
 		TESTQ(done, done)
 		JEQ(LabelRef(name + "none"))
 		MOVQ(made, c)
-		MOVQ(at(stripsLines), n)
-		MOVQ(at(stripsLine), step)
+		MOVQ(lineCount, n)
+		if wide {
+			MOVQ(left, step)
+		}
 		CMPQ(at(stripsPast), Imm(0))
 		JEQ(LabelRef(name + "near"))
 		lines(name+"past", func(v, m Op) { VMOVNTDQ(v, m) })
-		JMP(LabelRef(name + "none"))
+		JMP(LabelRef(name + "rounded"))
 		Label(name + "near")
 		lines(name, func(v, m Op) { VMOVDQU64(v, m) })
+		Label(name + "rounded")
+		if wide {
+			MOVQ(step, left)
+			MOVQ(c, made)
+		}
 		Label(name + "none")
 	}
 
@@ -138,34 +161,59 @@ func strips(tiles int) {
 	copyTo(pads, padded)
 	MOVQ(rows, pads)
 	Label("ready")
+	if wide {
+		MOVQ(U32(2), n)
+		MOVQ(n, half)
+		Label("strip")
+		MOVQ(sums, nowSums)
+		MOVQ(made, nowMade)
+		copyTo(at(stripsPanels), left)
+		MOVQ(n, panels)
+	}
 	copyTo(at(stripsB), panelB)
-	copyTo(at(stripsPanels), panels)
-	MOVQ(unitC, strip)
 	Label("panel")
-	stripsTiles(tiles, at, panelB, ahead)
-	round("before")
+	stripsTiles(tiles, wide, at, panelB, ahead)
+	if wide {
+		round("before", U32(16))
+		ADDQ(U32(128), sums)
+		MOVQ(b, panelB)
+		DECQ(panels)
+		JNZ(LabelRef("panel"))
+		MOVQ(nowSums, made)
+		MOVQ(nowMade, sums)
+		MOVQ(row, step)
+		SHLQ(Imm(4), step)
+		ADDQ(step, rows)
+	} else {
+		round("before", at(stripsLines))
+		XCHGQ(sums, made)
+	}
 	MOVQ(strip, done)
-	ADDQ(line, strip)
-	XCHGQ(sums, made)
-	MOVQ(b, panelB)
-	SUBQ(Imm(1), panels)
-	JNZ(LabelRef("panel"))
-	MOVQ(at(stripsUnitC), n)
-	ADDQ(n, unitC)
-	SUBQ(Imm(1), units)
+	ADDQ(at(stripsNext), strip)
+	if wide {
+		DECQ(half)
+		JNZ(LabelRef("strip"))
+	}
+	DECQ(units)
 	JNZ(LabelRef("unit"))
-	round("end")
+	if wide {
+		copyTo(at(stripsPanels), left)
+	}
+	round("end", at(stripsLines))
 	releaseTiles()
 	VZEROUPPER()
 	RET()
 }
 
-// stripsTiles multiplies a panel of two strips: rows, which lie row bytes apart, to sums; meanwhile it asks for rows to come.
-// It leaves b behind the panel. With up to two tiles' columns there is room for sums of both strips at once.
-func stripsTiles(tiles int, at func(off int) Mem, panelB Mem, ahead lanes.Across) {
+// stripsTiles multiplies a panel of two strips, or of one: rows, which lie row bytes apart, to sums; meanwhile it asks for
+// rows to come. It leaves b behind the panel. With up to two tiles' columns there is room for sums of both strips at once.
+func stripsTiles(tiles int, single bool, at func(off int) Mem, panelB Mem, ahead lanes.Across) {
 	b, line, row, a, c := RBX, RCX, RDX, RSI, R8
 	sums, rows, k, step := R9, R11, R12, R13
-	strips, left, right := 2, 4, 8-tiles
+	all, strips, left, right := 2, 2, 4, 8-tiles
+	if single {
+		all, strips = 1, 1
+	}
 	if tiles == 3 {
 		strips, left = 1, 3
 	}
@@ -177,7 +225,7 @@ func stripsTiles(tiles int, at func(off int) Mem, panelB Mem, ahead lanes.Across
 	}
 	MOVQ(rows, a)
 	MOVQ(sums, c)
-	for first := 0; first < 2; first += strips {
+	for first := 0; first < all; first += strips {
 		depth := fmt.Sprintf("depth%d", first)
 		if first > 0 {
 			below(rows, row, a)
