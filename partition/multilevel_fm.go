@@ -25,6 +25,7 @@ type mlFM struct {
 	near    []uint32 // vertices that ever were in the queue
 	seen    []bool   // by vertex: in near
 	seeds   []uint32 // of local
+	worth   int64    // as in mlStyle
 }
 
 type mlMove struct {
@@ -39,7 +40,7 @@ func (r *mlRun) fm(s *mlState, near []uint32) *mlFM {
 		r.refiner = &mlFM{}
 	}
 	f := r.refiner
-	f.mlState, f.ctx = s, r.ctx
+	f.mlState, f.ctx, f.worth = s, r.ctx, r.style.worth
 	f.locked, f.seen = mlRenew(r.mem, f.locked, s.g.n), mlRenew(r.mem, f.seen, s.g.n)
 	f.fresh = mlRenew(r.mem, f.fresh, s.g.n)
 	mlFree(r.mem, f.in)
@@ -268,9 +269,10 @@ func (f *mlFM) refine(passes, patience int) (gained int64) {
 	}
 	for range passes {
 		f.fill(false)
+		boundary := int64(f.queue.len())
 		g, relieved := f.pass(patience)
 		gained += g
-		if g <= 0 && !relieved || f.ctx.Err() != nil {
+		if !relieved && (g <= 0 || g*f.worth < boundary && f.worth > 0) || f.ctx.Err() != nil {
 			break
 		}
 	}

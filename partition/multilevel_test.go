@@ -336,6 +336,37 @@ func TestRefinementKeepsCount(t *testing.T) {
 	}
 }
 
+// Passes follow one another while they gain, or while enough of the boundary does.
+func TestRefinementEndsWhenPassesGainLittle(t *testing.T) {
+	refine := func(worth int64, passes int) (cut int64) {
+		r := newMLRun(context.Background(), rng.New(1), 1, &mlMemory{})
+		defer r.mem.freeAll()
+		r.style.worth = worth
+		g := r.newMLGraph(&Problem{Graph: mlGrid(t, 40, 40)}, []Constraint{{Name: "vertices"}})
+		const k = 4
+		part := make([]uint16, g.n)
+		for v := range part {
+			part[v] = uint16(r.key.IntN(uint64(v), k))
+		}
+		s := newMLState(g, k, part, mlSpread([]int64{420}, k))
+		r.fm(s, nil).refine(passes, 50)
+		return s.cut()
+	}
+	two, all := refine(0, 2), refine(0, 16)
+	if all >= two {
+		t.Fatalf("cuts of %d after two passes, of %d after all: nothing to see here", two, all)
+	}
+	if cut := refine(1, 16); cut != two { // the second gains less than the boundary has vertices
+		t.Errorf("a cut of %d, of %d after two passes", cut, two)
+	}
+	if some := refine(16, 16); some <= all || some >= two {
+		t.Errorf("a cut of %d, of %d after two passes, of %d after all", some, two, all)
+	}
+	if cut := refine(1<<20, 16); cut != all {
+		t.Errorf("a cut of %d, of %d after all passes", cut, all)
+	}
+}
+
 // The same of bisections: grown ones, which start anew each time, and refined ones.
 func TestHalvesKeepCount(t *testing.T) {
 	mlGrown(t, func(r *mlRun, s *mlState, _ int, cut int64) {
