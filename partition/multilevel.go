@@ -9,6 +9,7 @@ import (
 // Multilevel cuts a graph into parts by coarsening it, cutting the coarsest graph,
 // and refining the cut level by level on the way back.
 //
+//	threads   multilevel_crew.go      of small graphs
 //	look      multilevel_style.go     what kind of graph is it?
 //	cluster   multilevel_cluster.go   size-constrained label propagation
 //	          multilevel_few.go       the same for small graphs
@@ -43,10 +44,15 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	if p.Parts == 1 {
 		return parts, nil
 	}
-	l := newLoads(p)
 	mem := &mlMemory{}
 	defer mem.freeAll()
-	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts, limit: l.limit}
+	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts}
+	if edges := p.Graph.Edges(); edges >= mlTiny/16 && edges <= mlTiny {
+		m.hire(mlIdle()) // now: they take a while to come
+		defer m.dismiss()
+	}
+	l := newLoads(p)
+	m.limit = l.limit
 	g := m.newMLGraph(p, l.constraints)
 	m.style = g.style(p.Parts)
 	s := m.run(g)
@@ -92,6 +98,7 @@ func (m *mlPartition) run(g *mlGraph) *mlState {
 		return nil
 	}
 	s := newMLState(g, m.k, m.initial(g, m.k, m.limits(g)), mlSpread(m.limits(g), m.k))
+	m.dismiss()
 	m.refine(s, nil, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		near := m.nearby(levels[i])

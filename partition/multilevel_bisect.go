@@ -57,7 +57,7 @@ func (r *mlRun) initial(g *mlGraph, k int, limit []int64) []uint16 {
 	s := newMLState(g, k, b.part, mlSpread(limit, k))
 	b.place(s)
 	for _, w := range r.scratch {
-		w.dismiss()
+		w.leave()
 	}
 	return b.part
 }

@@ -34,13 +34,13 @@ type mlClustering struct {
 // how a small graph without weights may start.
 func (r *mlRun) cluster(g *mlGraph, cap []int64, rounds int, balls bool, key rng.Key) []uint32 {
 	c := &mlClustering{r: r, g: g, cap: cap, key: key}
-	c.start()
 	if g.off[g.n] <= mlTiny {
 		c.oneByOne(rounds, balls)
 		mlFree(r.mem, c.load)
 		mlFree(r.mem, c.count)
 		return c.label
 	}
+	c.start()
 	order, groups := c.order()
 	want := mlMake[uint32](r.mem, g.n)
 	for round := range rounds {

@@ -12,7 +12,9 @@ type mlLevel struct {
 // the coarse vertices, which follow the lowest fine vertex in each.
 func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLevel) {
 	n := r.number(label)
-	first, member := r.members(label, n)
+	var first, member []uint32
+	var bound []int64 // by coarse vertex: edges of all its members
+	r.both(func() { first, member = r.members(label, n) }, func() { bound = r.bounds(g, label, n) })
 	c := &mlGraph{n: n, con: g.con, vw: mlMake[int64](r.mem, n*g.con)}
 	if g.vw == nil {
 		for i := range n {
@@ -24,13 +26,6 @@ func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLev
 				c.vw[int(l)*g.con+k] += g.vw[v*g.con+k]
 			}
 		}
-	}
-	bound := mlMake[int64](r.mem, n+1) // by coarse vertex: edges of all its members
-	for v, l := range label {
-		bound[l+1] += int64(g.degree(uint32(v)))
-	}
-	for i := range n {
-		bound[i+1] += bound[i]
 	}
 	c.adj, c.w = mlMakeSparse[uint32](r.mem, int(bound[n])), mlMakeSparse[uint32](r.mem, int(bound[n]))
 	c.off = mlMake[int64](r.mem, n+1)
@@ -80,6 +75,18 @@ func (r *mlRun) members(label []uint32, n int) (first, member []uint32) {
 		first[l+1]++
 	}
 	return first, member
+}
+
+// bounds are where the edges of the members of every coarse vertex begin and end.
+func (r *mlRun) bounds(g *mlGraph, label []uint32, n int) []int64 {
+	bound := mlMake[int64](r.mem, n+1)
+	for v, l := range label {
+		bound[l+1] += int64(g.degree(uint32(v)))
+	}
+	for i := range n {
+		bound[i+1] += bound[i]
+	}
+	return bound
 }
 
 // mlCuts splits rows into ranges of about size edges.
@@ -172,18 +179,20 @@ func mergeFew(s *mlScratch, g, c *mlGraph, to, member []uint32, i uint32, at int
 
 // closeGaps moves the ranges together and gives back what is over.
 func (c *mlGraph) closeGaps(r *mlRun, cuts []int, bound []int64) {
+	for i := range c.n {
+		c.off[i+1] += c.off[i]
+	}
+	r.both(func() { c.adj = c.closeUp(r, c.adj, cuts, bound) }, func() { c.w = c.closeUp(r, c.w, cuts, bound) })
+}
+
+// closeUp is closeGaps for one array.
+func (c *mlGraph) closeUp(r *mlRun, all []uint32, cuts []int, bound []int64) []uint32 {
 	for k := range len(cuts) - 1 {
 		lo, hi := cuts[k], cuts[k+1]
-		to := c.off[lo]
-		for i := lo; i < hi; i++ {
-			c.off[i+1] += c.off[i]
-		}
-		size := c.off[hi] - to
-		copy(c.adj[to:to+size], c.adj[bound[lo]:bound[lo]+size])
-		copy(c.w[to:to+size], c.w[bound[lo]:bound[lo]+size])
+		size := c.off[hi] - c.off[lo]
+		copy(all[c.off[lo]:c.off[hi]], all[bound[lo]:bound[lo]+size])
 	}
-	c.adj = mlShrink(r.mem, c.adj, int(c.off[c.n]))
-	c.w = mlShrink(r.mem, c.w, int(c.off[c.n]))
+	return mlShrink(r.mem, all, int(c.off[c.n]))
 }
 
 // free gives back what contract made.

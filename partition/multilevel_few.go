@@ -11,7 +11,8 @@ const mlTiny = 1 << 18
 
 // oneByOne lets all vertices choose and move in turn.
 func (c *mlClustering) oneByOne(rounds int, balls bool) {
-	order, sum := c.shuffled(), mlMake[uint32](c.r.mem, c.g.n)
+	var order, sum []uint32
+	c.r.both(func() { order, sum = c.shuffled(), mlMake[uint32](c.r.mem, c.g.n) }, c.start)
 	if balls && c.g.w == nil {
 		c.balls(order)
 	}
@@ -23,7 +24,9 @@ func (c *mlClustering) oneByOne(rounds int, balls bool) {
 			}
 		}
 	}
-	c.twoHopFew(sum)
+	open := order[:c.g.n]
+	clear(open)
+	c.twoHopFew(open, sum)
 	mlFree(c.r.mem, sum)
 	mlFree(c.r.mem, order)
 }
@@ -151,8 +154,8 @@ func (c *mlClustering) best(v uint32, sum []uint32, salt uint32) uint32 {
 	return uint32(most) ^ salt
 }
 
-// twoHopFew is twoHop, in turn.
-func (c *mlClustering) twoHopFew(open []uint32) {
+// twoHopFew is twoHop, in turn. All of open and sum is zero.
+func (c *mlClustering) twoHopFew(open, sum []uint32) {
 	loose := mlNone
 	for v, l := range c.label {
 		if c.count[l] > 1 {
@@ -162,7 +165,25 @@ func (c *mlClustering) twoHopFew(open []uint32) {
 			loose = c.join(uint32(v), loose)
 			continue
 		}
-		f := c.favourite(c.r.scratch[0], uint32(v))
+		f := c.favouriteFew(uint32(v), sum)
 		open[f] = c.join(uint32(v), open[f]-1) + 1
 	}
+}
+
+// favouriteFew is favourite with an array for the sums, which are zero before and after.
+func (c *mlClustering) favouriteFew(v uint32, sum []uint32) uint32 {
+	label, own := c.label, c.label[v]
+	lo, hi := c.g.off[v], c.g.off[v+1]
+	adj := c.g.adj[lo:hi]
+	for i, u := range adj {
+		sum[label[u]] += c.g.edgeWeight(lo + int64(i))
+	}
+	sum[own] = 0
+	most := uint64(^own)
+	for _, u := range adj {
+		l := label[u]
+		most = max(most, uint64(sum[l])<<32|uint64(^l))
+		sum[l] = 0
+	}
+	return ^uint32(most)
 }

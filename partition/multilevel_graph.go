@@ -61,6 +61,7 @@ type mlRun struct {
 	style    mlStyle
 	mem      *mlMemory
 	scratch  []*mlScratch // one a thread
+	crew     *mlCrew      // nil: threads are woken when there is work
 	refiner  *mlFM        // kept for its memory
 	grower   mlGrowth     // likewise
 	bisector mlHalves     // likewise
@@ -91,13 +92,13 @@ func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlR
 func (w *mlScratch) alone(r *mlRun) *mlRun {
 	if w.own == nil {
 		w.own = newMLRun(r.ctx, r.key, 1, &mlMemory{})
-		w.own.style = r.style
+		w.own.style, w.own.scratch[0] = r.style, w
 	}
 	return w.own
 }
 
-// dismiss gives back what alone took.
-func (w *mlScratch) dismiss() {
+// leave gives back what alone took.
+func (w *mlScratch) leave() {
 	if w.own != nil {
 		w.own.mem.freeAll()
 		w.own = nil
@@ -114,6 +115,10 @@ func (r *mlRun) each(n, grain int, f func(s *mlScratch, chunk, lo, hi int)) {
 		for c := range chunks {
 			f(r.scratch[0], c, c*grain, min((c+1)*grain, n))
 		}
+		return
+	}
+	if r.crew != nil && r.crew.size >= workers-1 {
+		r.crew.do(r.scratch[0], chunks, func(s *mlScratch, c int) { f(s, c, c*grain, min((c+1)*grain, n)) })
 		return
 	}
 	var next atomic.Int64

@@ -206,33 +206,46 @@ func mlWeighted(t *testing.T, seed uint64) (r *mlRun, fine, coarse *mlGraph, to 
 	return r, fine, coarse, level.to
 }
 
-// A contracted graph, against sums in a map.
+// A contracted graph, against sums in a map; that of the mesh is made in several ranges.
 func TestContractSumsEdges(t *testing.T) {
 	for seed := range uint64(10) {
 		_, fine, coarse, to := mlWeighted(t, seed)
-		want := map[[2]uint32]uint32{}
-		for v := range uint32(fine.n) {
-			for _, u := range fine.adj[fine.off[v]:fine.off[v+1]] {
-				if to[u] != to[v] {
-					want[[2]uint32{to[v], to[u]}]++
-				}
+		mlCheckContracted(t, fine, coarse, to)
+	}
+	for _, threads := range []int{1, 3} {
+		r := newMLRun(context.Background(), rng.New(1), threads, &mlMemory{})
+		r.hire(threads)
+		fine := r.newMLGraph(&Problem{Graph: mlGrid(t, 90, 80)}, []Constraint{{Name: "vertices"}})
+		coarse, level := r.contract(fine, r.cluster(fine, []int64{8}, 0, true, r.key), false)
+		mlCheckContracted(t, fine, coarse, level.to)
+		r.dismiss()
+		r.mem.freeAll()
+	}
+}
+
+func mlCheckContracted(t *testing.T, fine, coarse *mlGraph, to []uint32) {
+	want := map[[2]uint32]uint32{}
+	for v := range uint32(fine.n) {
+		for _, u := range fine.adj[fine.off[v]:fine.off[v+1]] {
+			if to[u] != to[v] {
+				want[[2]uint32{to[v], to[u]}]++
 			}
 		}
-		for v := range uint32(coarse.n) {
-			for e := coarse.off[v]; e < coarse.off[v+1]; e++ {
-				pair := [2]uint32{v, coarse.adj[e]}
-				if want[pair] != coarse.w[e] {
-					t.Fatalf("edge %v weighs %d, want %d", pair, coarse.w[e], want[pair])
-				}
-				delete(want, pair)
+	}
+	for v := range uint32(coarse.n) {
+		for e := coarse.off[v]; e < coarse.off[v+1]; e++ {
+			pair := [2]uint32{v, coarse.adj[e]}
+			if want[pair] != coarse.w[e] {
+				t.Fatalf("edge %v weighs %d, want %d", pair, coarse.w[e], want[pair])
 			}
+			delete(want, pair)
 		}
-		if len(want) > 0 {
-			t.Fatalf("missing: %v", want)
-		}
-		if !slices.Equal(fine.totals(), coarse.totals()) {
-			t.Fatalf("loads %v became %v", fine.totals(), coarse.totals())
-		}
+	}
+	if len(want) > 0 {
+		t.Fatalf("missing: %v", want)
+	}
+	if !slices.Equal(fine.totals(), coarse.totals()) {
+		t.Fatalf("loads %v became %v", fine.totals(), coarse.totals())
 	}
 }
 

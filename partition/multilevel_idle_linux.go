@@ -1,0 +1,31 @@
+package partition
+
+import (
+	"bytes"
+	"strconv"
+	"syscall"
+)
+
+// mlRunning is how many threads run or wait for a core, in all processes and here; 0 if the
+// system does not tell.
+func mlRunning() int {
+	fd, err := syscall.Open("/proc/loadavg", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer syscall.Close(fd)
+	var text [128]byte
+	n, _ := syscall.Read(fd, text[:])
+	return mlParseRunning(text[:max(n, 0)])
+}
+
+// mlParseRunning finds the number in "0.20 0.18 0.12 1/80 11206": it is the 1.
+func mlParseRunning(text []byte) int {
+	fields := bytes.Fields(text)
+	if len(fields) < 4 {
+		return 0
+	}
+	running, _, _ := bytes.Cut(fields[3], []byte("/"))
+	n, _ := strconv.Atoi(string(running))
+	return n
+}
