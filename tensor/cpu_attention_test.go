@@ -58,6 +58,17 @@ func TestAttentionOfWholeLines(t *testing.T) {
 	})
 }
 
+// Rows of a megabyte and more are asked for ahead, in loops of their own.
+func TestAttentionOfManyRows(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for _, shape := range [][2]int{{4, 32}, {1, 41}} {
+			n := 1<<20/(shape[0]*shape[1]*BF16.Size()) + 1
+			testAttentionOf(t, d, r, randomEdges(r, n, n, 2, 50), shape[0], shape[1], BF16, 0)
+		}
+	})
+}
+
 func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width int) {
 	gap := r.IntN(3)
 	testAttentionOf(t, d, r, g, heads, width, DType(r.IntN(2)), gap)

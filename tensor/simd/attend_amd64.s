@@ -119,7 +119,7 @@ asked_2:
 	VSHUFF32X4  $0x4e, Z25, Z25, Z1
 	VMAXPS      Z1, Z25, K7, Z25
 	CMPQ        144(DI), $0x00
-	JE          exp
+	JE          drawn
 	MOVQ        168(DI), AX
 	TESTQ       AX, AX
 	JZ          noids
@@ -152,6 +152,7 @@ hash:
 	SHRQ         $0x20, AX
 	VPBROADCASTD AX, Z22
 
+drawn:
 exp:
 	MOVQ              R10, AX
 	IMULQ             96(DI), AX
@@ -296,7 +297,7 @@ DATA bits846ca68b<>+0(SB)/4, $0x846ca68b
 GLOBL bits846ca68b<>(SB), RODATA|NOPTR, $4
 
 // func attendWeightsFour512(a *byte)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·attendWeightsFour512(SB), NOSPLIT, $16-8
 	MOVQ         a+0(FP), DI
 	MOVQ         136(DI), AX
@@ -350,6 +351,9 @@ row:
 	VBROADCASTSS bitsff800000<>+0(SB), Z25
 	MOVQ         R8, R14
 	MOVQ         R10, R15
+	KXNORW       K1, K1, K1
+	MOVL         $0x0000000f, AX
+	KMOVW        AX, K2
 
 score:
 	LEAQ       108(R8), AX
@@ -369,14 +373,16 @@ score:
 	PREFETCHT0 (SI)(CX*1)
 
 asked_3:
-	MOVL         $0x00000004, CX
-	CMPQ         R10, CX
-	CMOVQLT      R10, CX
-	BZHIL        CX, R13, AX
-	KMOVW        AX, K2
-	SHLL         $0x02, CX
-	BZHIL        CX, R9, CX
-	KMOVW        CX, K1
+	CMPQ  R10, $0x04
+	JAE   all_4
+	BZHIL R10, R13, AX
+	KMOVW AX, K2
+	MOVL  R10, CX
+	SHLL  $0x02, CX
+	BZHIL CX, R9, CX
+	KMOVW CX, K1
+
+all_4:
 	VMOVDQU32.Z  (R8), K2, Z2
 	VMOVDQU32    X2, (SP)
 	MOVL         (SP), AX
@@ -414,7 +420,7 @@ asked_3:
 	VSHUFF32X4   $0x4e, Z25, Z25, Z1
 	VMAXPS       Z1, Z25, K7, Z25
 	CMPQ         144(DI), $0x00
-	JE           exp
+	JE           drawn
 	MOVQ         168(DI), AX
 	TESTQ        AX, AX
 	JZ           noids
@@ -447,15 +453,22 @@ hash:
 	SHRQ         $0x20, AX
 	VPBROADCASTD AX, Z22
 
+drawn:
+	KXNORW K1, K1, K1
+	MOVL   $0x0000000f, AX
+	KMOVW  AX, K2
+
 exp:
-	MOVL              $0x00000004, CX
-	CMPQ              R10, CX
-	CMOVQLT           R10, CX
-	BZHIL             CX, R13, AX
-	KMOVW             AX, K2
-	SHLL              $0x02, CX
-	BZHIL             CX, R9, CX
-	KMOVW             CX, K1
+	CMPQ  R10, $0x04
+	JAE   all_5
+	BZHIL R10, R13, AX
+	KMOVW AX, K2
+	MOVL  R10, CX
+	SHLL  $0x02, CX
+	BZHIL CX, R9, CX
+	KMOVW CX, K1
+
+all_5:
 	VMOVUPS           (R12), Z0
 	VSUBPS            Z25, Z0, Z0
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z2
@@ -485,6 +498,8 @@ exp:
 	VPXORD            Z1, Z1, Z1
 	VGATHERDPS        (BX)(Z2*4), K2, Z1
 	VMOVAPS           Z1, Z2
+	MOVL              $0x0000000f, AX
+	KMOVW             AX, K2
 
 plain:
 	VPADDD.BCST  192(DI), Z2, Z2
@@ -540,7 +555,7 @@ store:
 	RET
 
 // func attendWeightsEight512(a *byte)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·attendWeightsEight512(SB), NOSPLIT, $16-8
 	MOVQ         a+0(FP), DI
 	MOVQ         136(DI), AX
@@ -594,11 +609,14 @@ row:
 	VBROADCASTSS bitsff800000<>+0(SB), Z25
 	MOVQ         R8, R14
 	MOVQ         R10, R15
+	KXNORW       K1, K1, K1
+	MOVL         $0x00000003, AX
+	KMOVW        AX, K2
 
 score:
 	LEAQ       100(R8), AX
 	CMPQ       AX, 200(DI)
-	JA         asked_4
+	JA         asked_6
 	MOVL       96(R8), CX
 	SHLQ       $0x05, CX
 	PREFETCHT0 (SI)(CX*1)
@@ -606,15 +624,17 @@ score:
 	SHLQ       $0x05, CX
 	PREFETCHT0 (SI)(CX*1)
 
-asked_4:
-	MOVL         $0x00000002, CX
-	CMPQ         R10, CX
-	CMOVQLT      R10, CX
-	BZHIL        CX, R13, AX
-	KMOVW        AX, K2
-	SHLL         $0x03, CX
-	BZHIL        CX, R9, CX
-	KMOVW        CX, K1
+asked_6:
+	CMPQ  R10, $0x02
+	JAE   all_7
+	BZHIL R10, R13, AX
+	KMOVW AX, K2
+	MOVL  R10, CX
+	SHLL  $0x03, CX
+	BZHIL CX, R9, CX
+	KMOVW CX, K1
+
+all_7:
 	VMOVDQU32.Z  (R8), K2, Z2
 	VMOVDQU32    X2, (SP)
 	MOVL         (SP), AX
@@ -646,7 +666,7 @@ asked_4:
 	VSHUFF32X4   $0x4e, Z25, Z25, Z1
 	VMAXPS       Z1, Z25, K7, Z25
 	CMPQ         144(DI), $0x00
-	JE           exp
+	JE           drawn
 	MOVQ         168(DI), AX
 	TESTQ        AX, AX
 	JZ           noids
@@ -679,15 +699,22 @@ hash:
 	SHRQ         $0x20, AX
 	VPBROADCASTD AX, Z22
 
+drawn:
+	KXNORW K1, K1, K1
+	MOVL   $0x00000003, AX
+	KMOVW  AX, K2
+
 exp:
-	MOVL              $0x00000002, CX
-	CMPQ              R10, CX
-	CMOVQLT           R10, CX
-	BZHIL             CX, R13, AX
-	KMOVW             AX, K2
-	SHLL              $0x03, CX
-	BZHIL             CX, R9, CX
-	KMOVW             CX, K1
+	CMPQ  R10, $0x02
+	JAE   all_8
+	BZHIL R10, R13, AX
+	KMOVW AX, K2
+	MOVL  R10, CX
+	SHLL  $0x03, CX
+	BZHIL CX, R9, CX
+	KMOVW CX, K1
+
+all_8:
 	VMOVUPS           (R12), Z0
 	VSUBPS            Z25, Z0, Z0
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z2
@@ -717,6 +744,8 @@ exp:
 	VPXORD            Z1, Z1, Z1
 	VGATHERDPS        (BX)(Z2*4), K2, Z1
 	VMOVAPS           Z1, Z2
+	MOVL              $0x00000003, AX
+	KMOVW             AX, K2
 
 plain:
 	VPADDD.BCST  192(DI), Z2, Z2
@@ -826,235 +855,235 @@ row:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	CMPQ   96(DI), $0x00000240
-	JB     below_5
-	CMPQ   96(DI), $0x00000342
-	JB     below_6
-	CMPQ   96(DI), $0x00000400
-	JB     below_7
-	CMPQ   96(DI), $0x00000408
-	JB     below_8
-	CMPQ   96(DI), $0x00000410
 	JB     below_9
-	CMPQ   96(DI), $0x00000420
+	CMPQ   96(DI), $0x00000342
 	JB     below_10
+	CMPQ   96(DI), $0x00000400
+	JB     below_11
+	CMPQ   96(DI), $0x00000408
+	JB     below_12
+	CMPQ   96(DI), $0x00000410
+	JB     below_13
+	CMPQ   96(DI), $0x00000420
+	JB     below_14
 	JMP    loop1056
 
-below_10:
+below_14:
 	JMP loop1040
 
-below_9:
+below_13:
 	JMP loop1032
 
-below_8:
+below_12:
 	CMPQ 96(DI), $0x00000402
-	JB   below_11
+	JB   below_15
 	CMPQ 96(DI), $0x00000404
-	JB   below_12
+	JB   below_16
 	JMP  loop1028
 
-below_12:
+below_16:
 	JMP loop1026
 
-below_11:
+below_15:
 	JMP loop1024
 
-below_7:
+below_11:
 	CMPQ 96(DI), $0x00000384
-	JB   below_13
+	JB   below_17
 	CMPQ 96(DI), $0x000003c0
-	JB   below_14
+	JB   below_18
 	CMPQ 96(DI), $0x000003c2
-	JB   below_15
+	JB   below_19
 	JMP  loop962
 
-below_15:
+below_19:
 	JMP loop960
 
-below_14:
+below_18:
 	JMP loop900
 
-below_13:
+below_17:
 	CMPQ 96(DI), $0x00000380
-	JB   below_16
+	JB   below_20
 	CMPQ 96(DI), $0x00000382
-	JB   below_17
+	JB   below_21
 	JMP  loop898
 
-below_17:
+below_21:
 	JMP loop896
 
-below_16:
+below_20:
 	JMP loop834
 
-below_6:
+below_10:
 	CMPQ 96(DI), $0x000002c2
-	JB   below_18
+	JB   below_22
 	CMPQ 96(DI), $0x00000304
-	JB   below_19
+	JB   below_23
 	CMPQ 96(DI), $0x00000308
-	JB   below_20
+	JB   below_24
 	CMPQ 96(DI), $0x00000340
-	JB   below_21
+	JB   below_25
 	JMP  loop832
 
-below_21:
+below_25:
 	JMP loop776
 
-below_20:
+below_24:
 	JMP loop772
 
-below_19:
+below_23:
 	CMPQ 96(DI), $0x00000300
-	JB   below_22
+	JB   below_26
 	CMPQ 96(DI), $0x00000302
-	JB   below_23
+	JB   below_27
 	JMP  loop770
 
-below_23:
+below_27:
 	JMP loop768
 
-below_22:
+below_26:
 	JMP loop706
 
-below_18:
+below_22:
 	CMPQ 96(DI), $0x00000282
-	JB   below_24
+	JB   below_28
 	CMPQ 96(DI), $0x00000284
-	JB   below_25
+	JB   below_29
 	CMPQ 96(DI), $0x000002c0
-	JB   below_26
+	JB   below_30
 	JMP  loop704
 
-below_26:
+below_30:
 	JMP loop644
 
-below_25:
+below_29:
 	JMP loop642
 
-below_24:
+below_28:
 	CMPQ 96(DI), $0x00000242
-	JB   below_27
+	JB   below_31
 	CMPQ 96(DI), $0x00000280
-	JB   below_28
+	JB   below_32
 	JMP  loop640
 
-below_28:
+below_32:
 	JMP loop578
 
-below_27:
+below_31:
 	JMP loop576
 
-below_5:
+below_9:
 	CMPQ 96(DI), $0x00000140
-	JB   below_29
-	CMPQ 96(DI), $0x000001c2
-	JB   below_30
-	CMPQ 96(DI), $0x00000204
-	JB   below_31
-	CMPQ 96(DI), $0x00000208
-	JB   below_32
-	CMPQ 96(DI), $0x00000210
 	JB   below_33
+	CMPQ 96(DI), $0x000001c2
+	JB   below_34
+	CMPQ 96(DI), $0x00000204
+	JB   below_35
+	CMPQ 96(DI), $0x00000208
+	JB   below_36
+	CMPQ 96(DI), $0x00000210
+	JB   below_37
 	JMP  loop528
 
-below_33:
+below_37:
 	JMP loop520
 
-below_32:
+below_36:
 	JMP loop516
 
-below_31:
+below_35:
 	CMPQ 96(DI), $0x00000200
-	JB   below_34
+	JB   below_38
 	CMPQ 96(DI), $0x00000202
-	JB   below_35
+	JB   below_39
 	JMP  loop514
 
-below_35:
+below_39:
 	JMP loop512
 
-below_34:
+below_38:
 	JMP loop450
 
-below_30:
+below_34:
 	CMPQ 96(DI), $0x00000182
-	JB   below_36
+	JB   below_40
 	CMPQ 96(DI), $0x00000184
-	JB   below_37
+	JB   below_41
 	CMPQ 96(DI), $0x000001c0
-	JB   below_38
+	JB   below_42
 	JMP  loop448
 
-below_38:
+below_42:
 	JMP loop388
 
-below_37:
+below_41:
 	JMP loop386
 
-below_36:
+below_40:
 	CMPQ 96(DI), $0x00000142
-	JB   below_39
+	JB   below_43
 	CMPQ 96(DI), $0x00000180
-	JB   below_40
+	JB   below_44
 	JMP  loop384
 
-below_40:
+below_44:
 	JMP loop322
 
-below_39:
+below_43:
 	JMP loop320
 
-below_29:
+below_33:
 	CMPQ 96(DI), $0x000000c0
-	JB   below_41
+	JB   below_45
 	CMPQ 96(DI), $0x00000102
-	JB   below_42
+	JB   below_46
 	CMPQ 96(DI), $0x00000104
-	JB   below_43
+	JB   below_47
 	CMPQ 96(DI), $0x00000108
-	JB   below_44
+	JB   below_48
 	JMP  loop264
 
-below_44:
+below_48:
 	JMP loop260
 
-below_43:
+below_47:
 	JMP loop258
 
-below_42:
+below_46:
 	CMPQ 96(DI), $0x000000c2
-	JB   below_45
+	JB   below_49
 	CMPQ 96(DI), $0x00000100
-	JB   below_46
+	JB   below_50
 	JMP  loop256
 
-below_46:
+below_50:
 	JMP loop194
 
-below_45:
+below_49:
 	JMP loop192
 
-below_41:
+below_45:
 	CMPQ 96(DI), $0x00000080
-	JB   below_47
+	JB   below_51
 	CMPQ 96(DI), $0x00000082
-	JB   below_48
+	JB   below_52
 	CMPQ 96(DI), $0x00000084
-	JB   below_49
+	JB   below_53
 	JMP  loop132
 
-below_49:
+below_53:
 	JMP loop130
 
-below_48:
+below_52:
 	JMP loop128
 
-below_47:
+below_51:
 	CMPQ 96(DI), $0x00000042
-	JB   below_50
+	JB   below_54
 	JMP  loop66
 
-below_50:
+below_54:
 loop64:
 	CMPQ       R8, R10
 	JAE        done
@@ -2721,120 +2750,120 @@ done:
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
 	CMPQ        R15, $0x09
-	JAE         above_67
+	JAE         above_71
 	CMPQ        R15, $0x05
-	JAE         above_68
+	JAE         above_72
 	CMPQ        R15, $0x03
-	JAE         above_69
+	JAE         above_73
 	CMPQ        R15, $0x02
-	JB          load_51
-	JMP         load_52
+	JB          load_55
+	JMP         load_56
 
-above_69:
+above_73:
 	CMPQ R15, $0x04
-	JB   load_53
-	JMP  load_54
-
-above_68:
-	CMPQ R15, $0x07
-	JAE  above_70
-	CMPQ R15, $0x06
-	JB   load_55
-	JMP  load_56
-
-above_70:
-	CMPQ R15, $0x08
 	JB   load_57
 	JMP  load_58
 
-above_67:
-	CMPQ R15, $0x0d
-	JAE  above_71
-	CMPQ R15, $0x0b
-	JAE  above_72
-	CMPQ R15, $0x0a
+above_72:
+	CMPQ R15, $0x07
+	JAE  above_74
+	CMPQ R15, $0x06
 	JB   load_59
 	JMP  load_60
 
-above_72:
-	CMPQ R15, $0x0c
+above_74:
+	CMPQ R15, $0x08
 	JB   load_61
 	JMP  load_62
 
 above_71:
-	CMPQ R15, $0x0f
-	JAE  above_73
-	CMPQ R15, $0x0e
+	CMPQ R15, $0x0d
+	JAE  above_75
+	CMPQ R15, $0x0b
+	JAE  above_76
+	CMPQ R15, $0x0a
 	JB   load_63
 	JMP  load_64
 
-above_73:
+above_76:
+	CMPQ R15, $0x0c
+	JB   load_65
+	JMP  load_66
+
+above_75:
+	CMPQ R15, $0x0f
+	JAE  above_77
+	CMPQ R15, $0x0e
+	JB   load_67
+	JMP  load_68
+
+above_77:
 	CMPQ      R15, $0x10
-	JB        load_65
+	JB        load_69
 	VMOVDQU32 (R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z0, Z0
 
-load_65:
+load_69:
 	VMOVDQU32 64(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z1, Z1
 
-load_64:
+load_68:
 	VMOVDQU32 128(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z2, Z2
 
-load_63:
+load_67:
 	VMOVDQU32 192(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z3, Z3
 
-load_62:
+load_66:
 	VPERMPS Z29, Z16, Z31
 	VMULPS  Z31, Z4, Z4
 
-load_61:
+load_65:
 	VPERMPS Z29, Z17, Z31
 	VMULPS  Z31, Z5, Z5
 
-load_60:
+load_64:
 	VPERMPS Z29, Z18, Z31
 	VMULPS  Z31, Z6, Z6
 
-load_59:
+load_63:
 	VPERMPS Z29, Z19, Z31
 	VMULPS  Z31, Z7, Z7
 
-load_58:
+load_62:
 	VPERMPS Z29, Z20, Z31
 	VMULPS  Z31, Z8, Z8
 
-load_57:
+load_61:
 	VPERMPS Z29, Z21, Z31
 	VMULPS  Z31, Z9, Z9
 
-load_56:
+load_60:
 	VPERMPS Z29, Z22, Z31
 	VMULPS  Z31, Z10, Z10
 
-load_55:
+load_59:
 	VPERMPS Z29, Z23, Z31
 	VMULPS  Z31, Z11, Z11
 
-load_54:
+load_58:
 	VPERMPS Z29, Z24, Z31
 	VMULPS  Z31, Z12, Z12
 
-load_53:
+load_57:
 	VPERMPS Z29, Z25, Z31
 	VMULPS  Z31, Z13, Z13
 
-load_52:
+load_56:
 	VPERMPS Z29, Z26, Z31
 	VMULPS  Z31, Z14, Z14
 
-load_51:
+load_55:
 	VPERMPS Z29, Z27, Z31
 	VMULPS  Z31, Z15, Z15
 	MOVQ    48(DI), CX
@@ -2844,201 +2873,201 @@ load_51:
 	TESTQ   $0x00000004, 64(DI)
 	JNZ     stream
 	CMPQ    R15, $0x09
-	JAE     above_90
+	JAE     above_94
 	CMPQ    R15, $0x05
-	JAE     above_91
+	JAE     above_95
 	CMPQ    R15, $0x03
-	JAE     above_92
+	JAE     above_96
 	CMPQ    R15, $0x02
-	JB      load_74
-	JMP     load_75
+	JB      load_78
+	JMP     load_79
 
-above_92:
+above_96:
 	CMPQ R15, $0x04
-	JB   load_76
-	JMP  load_77
-
-above_91:
-	CMPQ R15, $0x07
-	JAE  above_93
-	CMPQ R15, $0x06
-	JB   load_78
-	JMP  load_79
-
-above_93:
-	CMPQ R15, $0x08
 	JB   load_80
 	JMP  load_81
 
-above_90:
-	CMPQ R15, $0x0d
-	JAE  above_94
-	CMPQ R15, $0x0b
-	JAE  above_95
-	CMPQ R15, $0x0a
+above_95:
+	CMPQ R15, $0x07
+	JAE  above_97
+	CMPQ R15, $0x06
 	JB   load_82
 	JMP  load_83
 
-above_95:
-	CMPQ R15, $0x0c
+above_97:
+	CMPQ R15, $0x08
 	JB   load_84
 	JMP  load_85
 
 above_94:
-	CMPQ R15, $0x0f
-	JAE  above_96
-	CMPQ R15, $0x0e
+	CMPQ R15, $0x0d
+	JAE  above_98
+	CMPQ R15, $0x0b
+	JAE  above_99
+	CMPQ R15, $0x0a
 	JB   load_86
 	JMP  load_87
 
-above_96:
+above_99:
+	CMPQ R15, $0x0c
+	JB   load_88
+	JMP  load_89
+
+above_98:
+	CMPQ R15, $0x0f
+	JAE  above_100
+	CMPQ R15, $0x0e
+	JB   load_90
+	JMP  load_91
+
+above_100:
 	CMPQ    R15, $0x10
-	JB      load_88
+	JB      load_92
 	VMOVUPS Z0, -960(CX)
 
-load_88:
+load_92:
 	VMOVUPS Z1, -896(CX)
 
-load_87:
+load_91:
 	VMOVUPS Z2, -832(CX)
 
-load_86:
+load_90:
 	VMOVUPS Z3, -768(CX)
 
-load_85:
+load_89:
 	VMOVUPS Z4, -704(CX)
 
-load_84:
+load_88:
 	VMOVUPS Z5, -640(CX)
 
-load_83:
+load_87:
 	VMOVUPS Z6, -576(CX)
 
-load_82:
+load_86:
 	VMOVUPS Z7, -512(CX)
 
-load_81:
+load_85:
 	VMOVUPS Z8, -448(CX)
 
-load_80:
+load_84:
 	VMOVUPS Z9, -384(CX)
 
-load_79:
+load_83:
 	VMOVUPS Z10, -320(CX)
 
-load_78:
+load_82:
 	VMOVUPS Z11, -256(CX)
 
-load_77:
+load_81:
 	VMOVUPS Z12, -192(CX)
 
-load_76:
+load_80:
 	VMOVUPS Z13, -128(CX)
 
-load_75:
+load_79:
 	VMOVUPS Z14, -64(CX)
 
-load_74:
+load_78:
 	VMOVUPS Z15, K1, (CX)
 	JMP     written
 
 stream:
 	CMPQ R15, $0x09
-	JAE  above_113
+	JAE  above_117
 	CMPQ R15, $0x05
-	JAE  above_114
+	JAE  above_118
 	CMPQ R15, $0x03
-	JAE  above_115
+	JAE  above_119
 	CMPQ R15, $0x02
-	JB   load_97
-	JMP  load_98
-
-above_115:
-	CMPQ R15, $0x04
-	JB   load_99
-	JMP  load_100
-
-above_114:
-	CMPQ R15, $0x07
-	JAE  above_116
-	CMPQ R15, $0x06
 	JB   load_101
 	JMP  load_102
 
-above_116:
-	CMPQ R15, $0x08
+above_119:
+	CMPQ R15, $0x04
 	JB   load_103
 	JMP  load_104
 
-above_113:
-	CMPQ R15, $0x0d
-	JAE  above_117
-	CMPQ R15, $0x0b
-	JAE  above_118
-	CMPQ R15, $0x0a
+above_118:
+	CMPQ R15, $0x07
+	JAE  above_120
+	CMPQ R15, $0x06
 	JB   load_105
 	JMP  load_106
 
-above_118:
-	CMPQ R15, $0x0c
+above_120:
+	CMPQ R15, $0x08
 	JB   load_107
 	JMP  load_108
 
 above_117:
-	CMPQ R15, $0x0f
-	JAE  above_119
-	CMPQ R15, $0x0e
+	CMPQ R15, $0x0d
+	JAE  above_121
+	CMPQ R15, $0x0b
+	JAE  above_122
+	CMPQ R15, $0x0a
 	JB   load_109
 	JMP  load_110
 
-above_119:
+above_122:
+	CMPQ R15, $0x0c
+	JB   load_111
+	JMP  load_112
+
+above_121:
+	CMPQ R15, $0x0f
+	JAE  above_123
+	CMPQ R15, $0x0e
+	JB   load_113
+	JMP  load_114
+
+above_123:
 	CMPQ     R15, $0x10
-	JB       load_111
+	JB       load_115
 	VMOVNTPS Z0, -960(CX)
 
-load_111:
+load_115:
 	VMOVNTPS Z1, -896(CX)
 
-load_110:
+load_114:
 	VMOVNTPS Z2, -832(CX)
 
-load_109:
+load_113:
 	VMOVNTPS Z3, -768(CX)
 
-load_108:
+load_112:
 	VMOVNTPS Z4, -704(CX)
 
-load_107:
+load_111:
 	VMOVNTPS Z5, -640(CX)
 
-load_106:
+load_110:
 	VMOVNTPS Z6, -576(CX)
 
-load_105:
+load_109:
 	VMOVNTPS Z7, -512(CX)
 
-load_104:
+load_108:
 	VMOVNTPS Z8, -448(CX)
 
-load_103:
+load_107:
 	VMOVNTPS Z9, -384(CX)
 
-load_102:
+load_106:
 	VMOVNTPS Z10, -320(CX)
 
-load_101:
+load_105:
 	VMOVNTPS Z11, -256(CX)
 
-load_100:
+load_104:
 	VMOVNTPS Z12, -192(CX)
 
-load_99:
+load_103:
 	VMOVNTPS Z13, -128(CX)
 
-load_98:
+load_102:
 	VMOVNTPS Z14, -64(CX)
 
-load_97:
+load_101:
 	VMOVNTPS Z15, (CX)
 
 written:
@@ -3107,230 +3136,230 @@ row:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	CMPQ   96(DI), $0x00000141
-	JB     below_120
-	CMPQ   96(DI), $0x000001c2
-	JB     below_121
-	CMPQ   96(DI), $0x00000204
-	JB     below_122
-	CMPQ   96(DI), $0x00000209
-	JB     below_123
-	CMPQ   96(DI), $0x00000210
 	JB     below_124
-	CMPQ   96(DI), $0x00000211
+	CMPQ   96(DI), $0x000001c2
 	JB     below_125
+	CMPQ   96(DI), $0x00000204
+	JB     below_126
+	CMPQ   96(DI), $0x00000209
+	JB     below_127
+	CMPQ   96(DI), $0x00000210
+	JB     below_128
+	CMPQ   96(DI), $0x00000211
+	JB     below_129
 	JMP    loop529
 
-below_125:
+below_129:
 	JMP loop528
 
-below_124:
+below_128:
 	JMP loop521
 
-below_123:
+below_127:
 	CMPQ 96(DI), $0x00000205
-	JB   below_126
+	JB   below_130
 	CMPQ 96(DI), $0x00000208
-	JB   below_127
+	JB   below_131
 	JMP  loop520
 
-below_127:
+below_131:
 	JMP loop517
 
-below_126:
+below_130:
 	JMP loop516
 
-below_122:
+below_126:
 	CMPQ 96(DI), $0x00000201
-	JB   below_128
+	JB   below_132
 	CMPQ 96(DI), $0x00000202
-	JB   below_129
+	JB   below_133
 	CMPQ 96(DI), $0x00000203
-	JB   below_130
+	JB   below_134
 	JMP  loop515
 
-below_130:
+below_134:
 	JMP loop514
 
-below_129:
+below_133:
 	JMP loop513
 
-below_128:
+below_132:
 	CMPQ 96(DI), $0x000001c3
-	JB   below_131
+	JB   below_135
 	CMPQ 96(DI), $0x00000200
-	JB   below_132
+	JB   below_136
 	JMP  loop512
 
-below_132:
+below_136:
 	JMP loop451
 
-below_131:
+below_135:
 	JMP loop450
 
-below_121:
+below_125:
 	CMPQ 96(DI), $0x00000182
-	JB   below_133
+	JB   below_137
 	CMPQ 96(DI), $0x00000185
-	JB   below_134
+	JB   below_138
 	CMPQ 96(DI), $0x000001c0
-	JB   below_135
+	JB   below_139
 	CMPQ 96(DI), $0x000001c1
-	JB   below_136
+	JB   below_140
 	JMP  loop449
 
-below_136:
+below_140:
 	JMP loop448
 
-below_135:
+below_139:
 	JMP loop389
 
-below_134:
+below_138:
 	CMPQ 96(DI), $0x00000183
-	JB   below_137
+	JB   below_141
 	CMPQ 96(DI), $0x00000184
-	JB   below_138
+	JB   below_142
 	JMP  loop388
 
-below_138:
+below_142:
 	JMP loop387
 
-below_137:
+below_141:
 	JMP loop386
 
-below_133:
+below_137:
 	CMPQ 96(DI), $0x00000143
-	JB   below_139
+	JB   below_143
 	CMPQ 96(DI), $0x00000180
-	JB   below_140
+	JB   below_144
 	CMPQ 96(DI), $0x00000181
-	JB   below_141
+	JB   below_145
 	JMP  loop385
 
-below_141:
+below_145:
 	JMP loop384
 
-below_140:
+below_144:
 	JMP loop323
 
-below_139:
+below_143:
 	CMPQ 96(DI), $0x00000142
-	JB   below_142
+	JB   below_146
 	JMP  loop322
 
-below_142:
+below_146:
 	JMP loop321
 
-below_120:
+below_124:
 	CMPQ 96(DI), $0x000000c1
-	JB   below_143
-	CMPQ 96(DI), $0x00000103
-	JB   below_144
-	CMPQ 96(DI), $0x00000108
-	JB   below_145
-	CMPQ 96(DI), $0x00000109
-	JB   below_146
-	CMPQ 96(DI), $0x00000140
 	JB   below_147
+	CMPQ 96(DI), $0x00000103
+	JB   below_148
+	CMPQ 96(DI), $0x00000108
+	JB   below_149
+	CMPQ 96(DI), $0x00000109
+	JB   below_150
+	CMPQ 96(DI), $0x00000140
+	JB   below_151
 	JMP  loop320
 
-below_147:
+below_151:
 	JMP loop265
 
-below_146:
+below_150:
 	JMP loop264
 
-below_145:
+below_149:
 	CMPQ 96(DI), $0x00000104
-	JB   below_148
+	JB   below_152
 	CMPQ 96(DI), $0x00000105
-	JB   below_149
+	JB   below_153
 	JMP  loop261
 
-below_149:
+below_153:
 	JMP loop260
 
-below_148:
+below_152:
 	JMP loop259
 
-below_144:
+below_148:
 	CMPQ 96(DI), $0x00000100
-	JB   below_150
+	JB   below_154
 	CMPQ 96(DI), $0x00000101
-	JB   below_151
+	JB   below_155
 	CMPQ 96(DI), $0x00000102
-	JB   below_152
+	JB   below_156
 	JMP  loop258
 
-below_152:
+below_156:
 	JMP loop257
 
-below_151:
+below_155:
 	JMP loop256
 
-below_150:
+below_154:
 	CMPQ 96(DI), $0x000000c2
-	JB   below_153
+	JB   below_157
 	CMPQ 96(DI), $0x000000c3
-	JB   below_154
+	JB   below_158
 	JMP  loop195
 
-below_154:
+below_158:
 	JMP loop194
 
-below_153:
+below_157:
 	JMP loop193
 
-below_143:
+below_147:
 	CMPQ 96(DI), $0x00000081
-	JB   below_155
+	JB   below_159
 	CMPQ 96(DI), $0x00000084
-	JB   below_156
+	JB   below_160
 	CMPQ 96(DI), $0x00000085
-	JB   below_157
+	JB   below_161
 	CMPQ 96(DI), $0x000000c0
-	JB   below_158
+	JB   below_162
 	JMP  loop192
 
-below_158:
+below_162:
 	JMP loop133
 
-below_157:
+below_161:
 	JMP loop132
 
-below_156:
+below_160:
 	CMPQ 96(DI), $0x00000082
-	JB   below_159
+	JB   below_163
 	CMPQ 96(DI), $0x00000083
-	JB   below_160
+	JB   below_164
 	JMP  loop131
 
-below_160:
+below_164:
 	JMP loop130
 
-below_159:
+below_163:
 	JMP loop129
 
-below_155:
+below_159:
 	CMPQ 96(DI), $0x00000042
-	JB   below_161
+	JB   below_165
 	CMPQ 96(DI), $0x00000043
-	JB   below_162
+	JB   below_166
 	CMPQ 96(DI), $0x00000080
-	JB   below_163
+	JB   below_167
 	JMP  loop128
 
-below_163:
+below_167:
 	JMP loop67
 
-below_162:
+below_166:
 	JMP loop66
 
-below_161:
+below_165:
 	CMPQ 96(DI), $0x00000041
-	JB   below_164
+	JB   below_168
 	JMP  loop65
 
-below_164:
+below_168:
 loop64:
 	CMPQ        R8, R10
 	JAE         done
@@ -3349,19 +3378,21 @@ loop64:
 	JMP         loop64
 
 loop65:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop65again:
+	CMPQ        R8, R15
+	JAE         loop64
+	MOVL        (R8)(R14*1), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -3370,7 +3401,7 @@ loop65:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop65
+	JMP         loop65again
 
 loop66:
 	CMPQ         R8, R10
@@ -3389,19 +3420,21 @@ loop66:
 	JMP          loop66
 
 loop67:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop67again:
+	CMPQ         R8, R15
+	JAE          loop66
+	MOVL         (R8)(R14*1), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
@@ -3409,7 +3442,7 @@ loop67:
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop67
+	JMP          loop67again
 
 loop128:
 	CMPQ        R8, R10
@@ -3435,26 +3468,28 @@ loop128:
 	JMP         loop128
 
 loop129:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop129again:
+	CMPQ        R8, R15
+	JAE         loop128
+	MOVL        (R8)(R14*1), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -64(R9)
+	PREFETCHT0  -64(SI)(R9*1)
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z12
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -3463,7 +3498,7 @@ loop129:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop129
+	JMP         loop129again
 
 loop130:
 	CMPQ         R8, R10
@@ -3486,32 +3521,34 @@ loop130:
 	JMP          loop130
 
 loop131:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop131again:
+	CMPQ         R8, R15
+	JAE          loop130
+	MOVL         (R8)(R14*1), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop131
+	JMP          loop131again
 
 loop132:
 	CMPQ         R8, R10
@@ -3535,25 +3572,27 @@ loop132:
 	JMP          loop132
 
 loop133:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop133again:
+	CMPQ         R8, R15
+	JAE          loop132
+	MOVL         (R8)(R14*1), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VBROADCASTSS 4(R11), Z31
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
@@ -3561,7 +3600,7 @@ loop133:
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop133
+	JMP          loop133again
 
 loop192:
 	CMPQ        R8, R10
@@ -3593,41 +3632,40 @@ loop192:
 	JMP         loop192
 
 loop193:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop193again:
+	CMPQ        R8, R15
+	JAE         loop192
+	MOVL        (R8)(R14*2), R9
+	IMULQ       BX, R9
+	PREFETCHT0  -128(SI)(R9*1)
+	PREFETCHT0  -64(SI)(R9*1)
+	MOVL        16(R8), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*2), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -128(R9)
-	PREFETCHT0  -64(R9)
-	LEAQ        12(R8), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -128(R9)
+	PREFETCHT0  -128(SI)(R9*1)
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(R9)
+	PREFETCHT0  -64(SI)(R9*1)
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z12
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -3636,7 +3674,7 @@ loop193:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop193
+	JMP         loop193again
 
 loop194:
 	CMPQ         R8, R10
@@ -3663,45 +3701,44 @@ loop194:
 	JMP          loop194
 
 loop195:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop195again:
+	CMPQ         R8, R15
+	JAE          loop194
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -128(SI)(R9*1)
+	PREFETCHT0   -64(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -128(R9)
-	PREFETCHT0   -64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop195
+	JMP          loop195again
 
 loop256:
 	CMPQ        R8, R10
@@ -3739,48 +3776,47 @@ loop256:
 	JMP         loop256
 
 loop257:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop257again:
+	CMPQ        R8, R15
+	JAE         loop256
+	MOVL        (R8)(R14*2), R9
+	IMULQ       BX, R9
+	PREFETCHT0  -192(SI)(R9*1)
+	PREFETCHT0  -128(SI)(R9*1)
+	MOVL        16(R8), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*2), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -192(R9)
-	PREFETCHT0  -128(R9)
-	LEAQ        12(R8), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -192(R9)
+	PREFETCHT0  -192(SI)(R9*1)
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(R9)
+	PREFETCHT0  -128(SI)(R9*1)
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(R9)
+	PREFETCHT0  -64(SI)(R9*1)
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z12
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -3789,7 +3825,7 @@ loop257:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop257
+	JMP         loop257again
 
 loop258:
 	CMPQ         R8, R10
@@ -3820,50 +3856,49 @@ loop258:
 	JMP          loop258
 
 loop259:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop259again:
+	CMPQ         R8, R15
+	JAE          loop258
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -192(SI)(R9*1)
+	PREFETCHT0   -128(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -192(R9)
-	PREFETCHT0   -128(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop259
+	JMP          loop259again
 
 loop260:
 	CMPQ         R8, R10
@@ -3895,51 +3930,50 @@ loop260:
 	JMP          loop260
 
 loop261:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop261again:
+	CMPQ         R8, R15
+	JAE          loop260
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -192(SI)(R9*1)
+	PREFETCHT0   -128(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -192(R9)
-	PREFETCHT0   -128(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VBROADCASTSS 4(R11), Z31
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop261
+	JMP          loop261again
 
 loop264:
 	CMPQ         R8, R10
@@ -3973,45 +4007,44 @@ loop264:
 	JMP          loop264
 
 loop265:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop265again:
+	CMPQ         R8, R15
+	JAE          loop264
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -192(SI)(R9*1)
+	PREFETCHT0   -128(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -192(R9)
-	PREFETCHT0   -128(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VBROADCASTSS 4(R11), Z31
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VBROADCASTSS 8(R11), Z31
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VBROADCASTSS 12(R11), Z31
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
@@ -4019,7 +4052,7 @@ loop265:
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop265
+	JMP          loop265again
 
 loop320:
 	CMPQ        R8, R10
@@ -4063,55 +4096,54 @@ loop320:
 	JMP         loop320
 
 loop321:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop321again:
+	CMPQ        R8, R15
+	JAE         loop320
+	MOVL        (R8)(R14*2), R9
+	IMULQ       BX, R9
+	PREFETCHT0  -256(SI)(R9*1)
+	PREFETCHT0  -192(SI)(R9*1)
+	MOVL        16(R8), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*2), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -256(R9)
-	PREFETCHT0  -192(R9)
-	LEAQ        12(R8), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -256(R9)
+	PREFETCHT0  -256(SI)(R9*1)
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z7
-	PREFETCHT0  -192(R9)
+	PREFETCHT0  -192(SI)(R9*1)
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(R9)
+	PREFETCHT0  -128(SI)(R9*1)
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(R9)
+	PREFETCHT0  -64(SI)(R9*1)
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z12
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -4120,7 +4152,7 @@ loop321:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop321
+	JMP         loop321again
 
 loop322:
 	CMPQ         R8, R10
@@ -4155,55 +4187,54 @@ loop322:
 	JMP          loop322
 
 loop323:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop323again:
+	CMPQ         R8, R15
+	JAE          loop322
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -256(SI)(R9*1)
+	PREFETCHT0   -192(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -256(R9)
-	PREFETCHT0   -192(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop323
+	JMP          loop323again
 
 loop384:
 	CMPQ        R8, R10
@@ -4253,62 +4284,61 @@ loop384:
 	JMP         loop384
 
 loop385:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop385again:
+	CMPQ        R8, R15
+	JAE         loop384
+	MOVL        (R8)(R14*2), R9
+	IMULQ       BX, R9
+	PREFETCHT0  -320(SI)(R9*1)
+	PREFETCHT0  -256(SI)(R9*1)
+	MOVL        16(R8), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*2), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -320(R9)
-	PREFETCHT0  -256(R9)
-	LEAQ        12(R8), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -320(R9)
+	PREFETCHT0  -320(SI)(R9*1)
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z5
-	PREFETCHT0  -256(R9)
+	PREFETCHT0  -256(SI)(R9*1)
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z7
-	PREFETCHT0  -192(R9)
+	PREFETCHT0  -192(SI)(R9*1)
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(R9)
+	PREFETCHT0  -128(SI)(R9*1)
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(R9)
+	PREFETCHT0  -64(SI)(R9*1)
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z12
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -4317,7 +4347,7 @@ loop385:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop385
+	JMP         loop385again
 
 loop386:
 	CMPQ         R8, R10
@@ -4356,60 +4386,59 @@ loop386:
 	JMP          loop386
 
 loop387:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop387again:
+	CMPQ         R8, R15
+	JAE          loop386
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -320(SI)(R9*1)
+	PREFETCHT0   -256(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -320(R9)
-	PREFETCHT0   -256(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -320(R9)
+	PREFETCHT0   -320(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -320(AX), Z29
 	VPANDD       -320(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop387
+	JMP          loop387again
 
 loop388:
 	CMPQ         R8, R10
@@ -4449,61 +4478,60 @@ loop388:
 	JMP          loop388
 
 loop389:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop389again:
+	CMPQ         R8, R15
+	JAE          loop388
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -320(SI)(R9*1)
+	PREFETCHT0   -256(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -320(R9)
-	PREFETCHT0   -256(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -320(R9)
+	PREFETCHT0   -320(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -320(AX), Z29
 	VPANDD       -320(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VBROADCASTSS 4(R11), Z31
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop389
+	JMP          loop389again
 
 loop448:
 	CMPQ        R8, R10
@@ -4561,27 +4589,26 @@ loop448:
 	JMP         loop448
 
 loop449:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop449again:
+	CMPQ        R8, R15
+	JAE         loop448
+	MOVL        (R8)(R14*2), R9
+	IMULQ       BX, R9
+	PREFETCHT0  -384(SI)(R9*1)
+	PREFETCHT0  -320(SI)(R9*1)
+	MOVL        16(R8), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*2), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -384(R9)
-	PREFETCHT0  -320(R9)
-	LEAQ        12(R8), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -384(R9)
+	PREFETCHT0  -384(SI)(R9*1)
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VMOVDQU32   128(R13), Z31
@@ -4590,42 +4617,42 @@ loop449:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
-	PREFETCHT0  -320(R9)
+	PREFETCHT0  -320(SI)(R9*1)
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z5
-	PREFETCHT0  -256(R9)
+	PREFETCHT0  -256(SI)(R9*1)
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z7
-	PREFETCHT0  -192(R9)
+	PREFETCHT0  -192(SI)(R9*1)
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(R9)
+	PREFETCHT0  -128(SI)(R9*1)
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(R9)
+	PREFETCHT0  -64(SI)(R9*1)
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z12
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -4634,7 +4661,7 @@ loop449:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop449
+	JMP         loop449again
 
 loop450:
 	CMPQ         R8, R10
@@ -4677,65 +4704,64 @@ loop450:
 	JMP          loop450
 
 loop451:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop451again:
+	CMPQ         R8, R15
+	JAE          loop450
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -384(SI)(R9*1)
+	PREFETCHT0   -320(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -384(R9)
-	PREFETCHT0   -320(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -384(R9)
+	PREFETCHT0   -384(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -384(AX), Z29
 	VPANDD       -384(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
-	PREFETCHT0   -320(R9)
+	PREFETCHT0   -320(SI)(R9*1)
 	VPSLLD       $0x10, -320(AX), Z29
 	VPANDD       -320(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop451
+	JMP          loop451again
 
 loop512:
 	CMPQ        R8, R10
@@ -4801,27 +4827,26 @@ loop512:
 	JMP         loop512
 
 loop513:
-	CMPQ        R8, R10
-	JAE         done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop513again:
+	CMPQ        R8, R15
+	JAE         loop512
+	MOVL        (R8)(R14*2), R9
+	IMULQ       BX, R9
+	PREFETCHT0  -448(SI)(R9*1)
+	PREFETCHT0  -384(SI)(R9*1)
+	MOVL        16(R8), R9
+	IMULQ       BX, R9
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
-	LEAQ        (R8)(R14*2), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -448(R9)
-	PREFETCHT0  -384(R9)
-	LEAQ        12(R8), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	PREFETCHT0  -448(R9)
+	PREFETCHT0  -448(SI)(R9*1)
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VMOVDQU32   (R13), Z31
@@ -4830,7 +4855,7 @@ loop513:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
-	PREFETCHT0  -384(R9)
+	PREFETCHT0  -384(SI)(R9*1)
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VMOVDQU32   128(R13), Z31
@@ -4839,42 +4864,42 @@ loop513:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
-	PREFETCHT0  -320(R9)
+	PREFETCHT0  -320(SI)(R9*1)
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z5
-	PREFETCHT0  -256(R9)
+	PREFETCHT0  -256(SI)(R9*1)
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z7
-	PREFETCHT0  -192(R9)
+	PREFETCHT0  -192(SI)(R9*1)
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(R9)
+	PREFETCHT0  -128(SI)(R9*1)
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(R9)
+	PREFETCHT0  -64(SI)(R9*1)
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z12
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (R9)
+	PREFETCHT0  (SI)(R9*1)
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD      Z30, Z28, Z30
@@ -4883,7 +4908,7 @@ loop513:
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z15
 	ADDQ        R12, R11
-	JMP         loop513
+	JMP         loop513again
 
 loop514:
 	CMPQ         R8, R10
@@ -4930,70 +4955,69 @@ loop514:
 	JMP          loop514
 
 loop515:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop515again:
+	CMPQ         R8, R15
+	JAE          loop514
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -448(SI)(R9*1)
+	PREFETCHT0   -384(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
-	PREFETCHT0   -384(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
+	PREFETCHT0   -448(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -448(AX), Z29
 	VPANDD       -448(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
-	PREFETCHT0   -384(R9)
+	PREFETCHT0   -384(SI)(R9*1)
 	VPSLLD       $0x10, -384(AX), Z29
 	VPANDD       -384(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
-	PREFETCHT0   -320(R9)
+	PREFETCHT0   -320(SI)(R9*1)
 	VPSLLD       $0x10, -320(AX), Z29
 	VPANDD       -320(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop515
+	JMP          loop515again
 
 loop516:
 	CMPQ         R8, R10
@@ -5041,71 +5065,70 @@ loop516:
 	JMP          loop516
 
 loop517:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop517again:
+	CMPQ         R8, R15
+	JAE          loop516
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -448(SI)(R9*1)
+	PREFETCHT0   -384(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
-	PREFETCHT0   -384(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
+	PREFETCHT0   -448(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -448(AX), Z29
 	VPANDD       -448(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
-	PREFETCHT0   -384(R9)
+	PREFETCHT0   -384(SI)(R9*1)
 	VPSLLD       $0x10, -384(AX), Z29
 	VPANDD       -384(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
-	PREFETCHT0   -320(R9)
+	PREFETCHT0   -320(SI)(R9*1)
 	VPSLLD       $0x10, -320(AX), Z29
 	VPANDD       -320(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VBROADCASTSS 4(R11), Z31
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop517
+	JMP          loop517again
 
 loop520:
 	CMPQ         R8, R10
@@ -5155,73 +5178,72 @@ loop520:
 	JMP          loop520
 
 loop521:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop521again:
+	CMPQ         R8, R15
+	JAE          loop520
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -448(SI)(R9*1)
+	PREFETCHT0   -384(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
-	PREFETCHT0   -384(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
+	PREFETCHT0   -448(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -448(AX), Z29
 	VPANDD       -448(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
-	PREFETCHT0   -384(R9)
+	PREFETCHT0   -384(SI)(R9*1)
 	VPSLLD       $0x10, -384(AX), Z29
 	VPANDD       -384(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
-	PREFETCHT0   -320(R9)
+	PREFETCHT0   -320(SI)(R9*1)
 	VBROADCASTSS 4(R11), Z31
 	VPSLLD       $0x10, -320(AX), Z29
 	VPANDD       -320(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VBROADCASTSS 8(R11), Z31
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VBROADCASTSS 12(R11), Z31
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop521
+	JMP          loop521again
 
 loop528:
 	CMPQ         R8, R10
@@ -5275,69 +5297,68 @@ loop528:
 	JMP          loop528
 
 loop529:
-	CMPQ         R8, R10
-	JAE          done
+	MOVQ    BP, R15
+	SUBQ    R14, R15
+	SUBQ    R14, R15
+	CMPQ    R15, R10
+	CMOVQHI R10, R15
+
+loop529again:
+	CMPQ         R8, R15
+	JAE          loop528
+	MOVL         (R8)(R14*2), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -448(SI)(R9*1)
+	PREFETCHT0   -384(SI)(R9*1)
+	MOVL         16(R8), R9
+	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
-	PREFETCHT0   -384(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   -448(R9)
+	PREFETCHT0   -448(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
 	VPSLLD       $0x10, -448(AX), Z29
 	VPANDD       -448(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
-	PREFETCHT0   -384(R9)
+	PREFETCHT0   -384(SI)(R9*1)
 	VBROADCASTSS 4(R11), Z31
 	VPSLLD       $0x10, -384(AX), Z29
 	VPANDD       -384(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z2
 	VFMADD231PS  Z30, Z31, Z3
-	PREFETCHT0   -320(R9)
+	PREFETCHT0   -320(SI)(R9*1)
 	VBROADCASTSS 8(R11), Z31
 	VPSLLD       $0x10, -320(AX), Z29
 	VPANDD       -320(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(R9)
+	PREFETCHT0   -256(SI)(R9*1)
 	VBROADCASTSS 12(R11), Z31
 	VPSLLD       $0x10, -256(AX), Z29
 	VPANDD       -256(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z6
 	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(R9)
+	PREFETCHT0   -192(SI)(R9*1)
 	VBROADCASTSS 16(R11), Z31
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(R9)
+	PREFETCHT0   -128(SI)(R9*1)
 	VBROADCASTSS 20(R11), Z31
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
 	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(R9)
+	PREFETCHT0   -64(SI)(R9*1)
 	VBROADCASTSS 24(R11), Z31
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VBROADCASTSS 28(R11), Z31
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
@@ -5345,7 +5366,7 @@ loop529:
 	VFMADD231PS  Z29, Z31, Z14
 	VFMADD231PS  Z30, Z31, Z15
 	ADDQ         R12, R11
-	JMP          loop529
+	JMP          loop529again
 
 done:
 	MOVQ        216(DI), R15
@@ -5357,28 +5378,28 @@ done:
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
 	CMPQ        R15, $0x05
-	JAE         above_173
+	JAE         above_177
 	CMPQ        R15, $0x03
-	JAE         above_174
+	JAE         above_178
 	CMPQ        R15, $0x02
-	JB          load_165
-	JMP         load_166
+	JB          load_169
+	JMP         load_170
 
-above_174:
+above_178:
 	CMPQ R15, $0x04
-	JB   load_167
-	JMP  load_168
+	JB   load_171
+	JMP  load_172
 
-above_173:
+above_177:
 	CMPQ R15, $0x07
-	JAE  above_175
+	JAE  above_179
 	CMPQ R15, $0x06
-	JB   load_169
-	JMP  load_170
+	JB   load_173
+	JMP  load_174
 
-above_175:
+above_179:
 	CMPQ      R15, $0x08
-	JB        load_171
+	JB        load_175
 	VMOVDQU32 (R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z0, Z0
@@ -5386,7 +5407,7 @@ above_175:
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z1, Z1
 
-load_171:
+load_175:
 	VMOVDQU32 128(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z2, Z2
@@ -5394,37 +5415,37 @@ load_171:
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z3, Z3
 
-load_170:
+load_174:
 	VPERMPS Z29, Z16, Z31
 	VMULPS  Z31, Z4, Z4
 	VPERMPS Z29, Z17, Z31
 	VMULPS  Z31, Z5, Z5
 
-load_169:
+load_173:
 	VPERMPS Z29, Z18, Z31
 	VMULPS  Z31, Z6, Z6
 	VPERMPS Z29, Z19, Z31
 	VMULPS  Z31, Z7, Z7
 
-load_168:
+load_172:
 	VPERMPS Z29, Z20, Z31
 	VMULPS  Z31, Z8, Z8
 	VPERMPS Z29, Z21, Z31
 	VMULPS  Z31, Z9, Z9
 
-load_167:
+load_171:
 	VPERMPS Z29, Z22, Z31
 	VMULPS  Z31, Z10, Z10
 	VPERMPS Z29, Z23, Z31
 	VMULPS  Z31, Z11, Z11
 
-load_166:
+load_170:
 	VPERMPS Z29, Z24, Z31
 	VMULPS  Z31, Z12, Z12
 	VPERMPS Z29, Z25, Z31
 	VMULPS  Z31, Z13, Z13
 
-load_165:
+load_169:
 	VPERMPS Z29, Z26, Z31
 	VMULPS  Z31, Z14, Z14
 	VPERMPS Z29, Z27, Z31
@@ -5436,28 +5457,28 @@ load_165:
 	TESTQ   $0x00000010, 64(DI)
 	JZ      stage
 	CMPQ    R15, $0x05
-	JAE     above_184
+	JAE     above_188
 	CMPQ    R15, $0x03
-	JAE     above_185
+	JAE     above_189
 	CMPQ    R15, $0x02
-	JB      load_176
-	JMP     load_177
+	JB      load_180
+	JMP     load_181
 
-above_185:
+above_189:
 	CMPQ R15, $0x04
-	JB   load_178
-	JMP  load_179
+	JB   load_182
+	JMP  load_183
 
-above_184:
+above_188:
 	CMPQ R15, $0x07
-	JAE  above_186
+	JAE  above_190
 	CMPQ R15, $0x06
-	JB   load_180
-	JMP  load_181
+	JB   load_184
+	JMP  load_185
 
-above_186:
+above_190:
 	CMPQ    R15, $0x08
-	JB      load_182
+	JB      load_186
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -5465,7 +5486,7 @@ above_186:
 	WORD   $0xc072
 	VPERMW Z0, Z29, Z0
 
-load_182:
+load_186:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -5473,7 +5494,7 @@ load_182:
 	WORD   $0xd272
 	VPERMW Z2, Z29, Z2
 
-load_181:
+load_185:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -5481,7 +5502,7 @@ load_181:
 	WORD   $0xe472
 	VPERMW Z4, Z29, Z4
 
-load_180:
+load_184:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -5489,7 +5510,7 @@ load_180:
 	WORD   $0xf672
 	VPERMW Z6, Z29, Z6
 
-load_179:
+load_183:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -5497,7 +5518,7 @@ load_179:
 	WORD   $0xc072
 	VPERMW Z8, Z29, Z8
 
-load_178:
+load_182:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -5505,7 +5526,7 @@ load_178:
 	WORD   $0xd272
 	VPERMW Z10, Z29, Z10
 
-load_177:
+load_181:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -5513,7 +5534,7 @@ load_177:
 	WORD   $0xe472
 	VPERMW Z12, Z29, Z12
 
-load_176:
+load_180:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -5523,49 +5544,49 @@ load_176:
 	TESTQ  $0x00000004, 64(DI)
 	JNZ    stream
 	CMPQ   R15, $0x05
-	JAE    above_195
+	JAE    above_199
 	CMPQ   R15, $0x03
-	JAE    above_196
+	JAE    above_200
 	CMPQ   R15, $0x02
-	JB     load_187
-	JMP    load_188
+	JB     load_191
+	JMP    load_192
 
-above_196:
+above_200:
 	CMPQ R15, $0x04
-	JB   load_189
-	JMP  load_190
+	JB   load_193
+	JMP  load_194
 
-above_195:
+above_199:
 	CMPQ R15, $0x07
-	JAE  above_197
+	JAE  above_201
 	CMPQ R15, $0x06
-	JB   load_191
-	JMP  load_192
+	JB   load_195
+	JMP  load_196
 
-above_197:
+above_201:
 	CMPQ      R15, $0x08
-	JB        load_193
+	JB        load_197
 	VMOVDQU16 Z0, -448(CX)
 
-load_193:
+load_197:
 	VMOVDQU16 Z2, -384(CX)
 
-load_192:
+load_196:
 	VMOVDQU16 Z4, -320(CX)
 
-load_191:
+load_195:
 	VMOVDQU16 Z6, -256(CX)
 
-load_190:
+load_194:
 	VMOVDQU16 Z8, -192(CX)
 
-load_189:
+load_193:
 	VMOVDQU16 Z10, -128(CX)
 
-load_188:
+load_192:
 	VMOVDQU16 Z12, -64(CX)
 
-load_187:
+load_191:
 	VMOVDQU16 Z14, K1, (CX)
 	JMP       written
 
@@ -5655,49 +5676,49 @@ pairsnext:
 
 stream:
 	CMPQ R15, $0x05
-	JAE  above_206
+	JAE  above_210
 	CMPQ R15, $0x03
-	JAE  above_207
+	JAE  above_211
 	CMPQ R15, $0x02
-	JB   load_198
-	JMP  load_199
-
-above_207:
-	CMPQ R15, $0x04
-	JB   load_200
-	JMP  load_201
-
-above_206:
-	CMPQ R15, $0x07
-	JAE  above_208
-	CMPQ R15, $0x06
 	JB   load_202
 	JMP  load_203
 
-above_208:
+above_211:
+	CMPQ R15, $0x04
+	JB   load_204
+	JMP  load_205
+
+above_210:
+	CMPQ R15, $0x07
+	JAE  above_212
+	CMPQ R15, $0x06
+	JB   load_206
+	JMP  load_207
+
+above_212:
 	CMPQ     R15, $0x08
-	JB       load_204
+	JB       load_208
 	VMOVNTPS Z0, -448(CX)
 
-load_204:
+load_208:
 	VMOVNTPS Z2, -384(CX)
 
-load_203:
+load_207:
 	VMOVNTPS Z4, -320(CX)
 
-load_202:
+load_206:
 	VMOVNTPS Z6, -256(CX)
 
-load_201:
+load_205:
 	VMOVNTPS Z8, -192(CX)
 
-load_200:
+load_204:
 	VMOVNTPS Z10, -128(CX)
 
-load_199:
+load_203:
 	VMOVNTPS Z12, -64(CX)
 
-load_198:
+load_202:
 	VMOVNTPS Z14, (CX)
 
 written:
@@ -5809,80 +5830,80 @@ row:
 	VPXORD  Z16, Z16, Z16
 	VMOVUPS Z16, 3328(R15)
 	CMPQ    72(DI), $0x00000261
-	JB      below_209
+	JB      below_213
 	CMPQ    72(DI), $0x00000461
-	JB      below_210
+	JB      below_214
 	CMPQ    72(DI), $0x00000821
-	JB      below_211
+	JB      below_215
 	CMPQ    72(DI), $0x00000861
-	JB      below_212
+	JB      below_216
 	JMP     start2145
 
-below_212:
+below_216:
 	JMP start2081
 
-below_211:
+below_215:
 	CMPQ 72(DI), $0x00000800
-	JB   below_213
+	JB   below_217
 	JMP  start2048
 
-below_213:
+below_217:
 	JMP start1121
 
-below_210:
+below_214:
 	CMPQ 72(DI), $0x00000401
-	JB   below_214
+	JB   below_218
 	CMPQ 72(DI), $0x00000421
-	JB   below_215
+	JB   below_219
 	JMP  start1057
 
-below_215:
+below_219:
 	JMP start1025
 
-below_214:
+below_218:
 	CMPQ 72(DI), $0x00000400
-	JB   below_216
+	JB   below_220
 	JMP  start1024
 
-below_216:
+below_220:
 	JMP start609
 
-below_209:
+below_213:
 	CMPQ 72(DI), $0x00000121
-	JB   below_217
+	JB   below_221
 	CMPQ 72(DI), $0x00000201
-	JB   below_218
+	JB   below_222
 	CMPQ 72(DI), $0x00000221
-	JB   below_219
+	JB   below_223
 	JMP  start545
 
-below_219:
+below_223:
 	JMP start513
 
-below_218:
+below_222:
 	CMPQ 72(DI), $0x00000200
-	JB   below_220
+	JB   below_224
 	JMP  start512
 
-below_220:
+below_224:
 	JMP start289
 
-below_217:
+below_221:
 	CMPQ 72(DI), $0x00000100
-	JB   below_221
+	JB   below_225
 	CMPQ 72(DI), $0x00000101
-	JB   below_222
+	JB   below_226
 	JMP  start257
 
-below_222:
+below_226:
 	JMP start256
 
-below_221:
+below_225:
 	CMPQ 72(DI), $0x00000081
-	JB   below_223
+	JB   below_227
 	JMP  start129
 
-below_223:
+below_227:
 	JMP start128
 
 batch512:
@@ -5890,7 +5911,7 @@ batch512:
 	CMPQ R12, 464(DI)
 	JB   same512
 
-again_224:
+again_228:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
@@ -5901,7 +5922,7 @@ again_224:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_224
+	JE        again_228
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -5913,24 +5934,24 @@ again_224:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_227
+	JE        drawn_231
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_225
+	JZ        noids_229
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_226
+	JMP       hash_230
 
-noids_225:
+noids_229:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_226:
+hash_230:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_227:
+drawn_231:
 same512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -5946,7 +5967,7 @@ same512:
 group512:
 	LEAQ 156(R12), R9
 	CMPQ R9, 216(DI)
-	JA   asked_228
+	JA   asked_232
 	MOVQ 232(DI), AX
 	MOVQ 392(DI), R11
 	MOVQ 408(DI), R13
@@ -5957,7 +5978,7 @@ group512:
 	MOVQ CX, 480(DI)
 	LEAQ 96(R12), CX
 
-ask_230:
+ask_234:
 	MOVL       (CX), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
@@ -5967,9 +5988,9 @@ ask_230:
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
 	CMPQ       CX, 480(DI)
-	JB         ask_230
+	JB         ask_234
 
-asked_228:
+asked_232:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6080,80 +6101,80 @@ begun512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000261
-	JB   below_231
+	JB   below_235
 	CMPQ 72(DI), $0x00000461
-	JB   below_232
+	JB   below_236
 	CMPQ 72(DI), $0x00000821
-	JB   below_233
+	JB   below_237
 	CMPQ 72(DI), $0x00000861
-	JB   below_234
+	JB   below_238
 	JMP  entry2145
 
-below_234:
+below_238:
 	JMP entry2081
 
-below_233:
+below_237:
 	CMPQ 72(DI), $0x00000800
-	JB   below_235
+	JB   below_239
 	JMP  entry2048
 
-below_235:
+below_239:
 	JMP entry1121
 
-below_232:
+below_236:
 	CMPQ 72(DI), $0x00000401
-	JB   below_236
+	JB   below_240
 	CMPQ 72(DI), $0x00000421
-	JB   below_237
+	JB   below_241
 	JMP  entry1057
 
-below_237:
+below_241:
 	JMP entry1025
 
-below_236:
+below_240:
 	CMPQ 72(DI), $0x00000400
-	JB   below_238
+	JB   below_242
 	JMP  entry1024
 
-below_238:
+below_242:
 	JMP entry609
 
-below_231:
+below_235:
 	CMPQ 72(DI), $0x00000121
-	JB   below_239
+	JB   below_243
 	CMPQ 72(DI), $0x00000201
-	JB   below_240
+	JB   below_244
 	CMPQ 72(DI), $0x00000221
-	JB   below_241
+	JB   below_245
 	JMP  entry545
 
-below_241:
+below_245:
 	JMP entry513
 
-below_240:
+below_244:
 	CMPQ 72(DI), $0x00000200
-	JB   below_242
+	JB   below_246
 	JMP  entry512
 
-below_242:
+below_246:
 	JMP entry289
 
-below_239:
+below_243:
 	CMPQ 72(DI), $0x00000100
-	JB   below_243
+	JB   below_247
 	CMPQ 72(DI), $0x00000101
-	JB   below_244
+	JB   below_248
 	JMP  entry257
 
-below_244:
+below_248:
 	JMP entry256
 
-below_243:
+below_247:
 	CMPQ 72(DI), $0x00000081
-	JB   below_245
+	JB   below_249
 	JMP  entry129
 
-below_245:
+below_249:
 	JMP entry128
 
 batchFour512:
@@ -6161,7 +6182,7 @@ batchFour512:
 	CMPQ R12, 464(DI)
 	JB   sameFour512
 
-again_246:
+again_250:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
@@ -6172,7 +6193,7 @@ again_246:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_246
+	JE        again_250
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -6184,24 +6205,24 @@ again_246:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_249
+	JE        drawn_253
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_247
+	JZ        noids_251
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_248
+	JMP       hash_252
 
-noids_247:
+noids_251:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_248:
+hash_252:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_249:
+drawn_253:
 sameFour512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -6217,7 +6238,7 @@ sameFour512:
 groupFour512:
 	LEAQ       108(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_250
+	JA         asked_254
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -6248,7 +6269,7 @@ groupFour512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_251
+	JE         keys_255
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
@@ -6259,8 +6280,8 @@ groupFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_251:
-asked_250:
+keys_255:
+asked_254:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6377,20 +6398,20 @@ begunFour512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000221
-	JB   below_252
+	JB   below_256
 	CMPQ 72(DI), $0x00000261
-	JB   below_253
+	JB   below_257
 	JMP  entry609
 
-below_253:
+below_257:
 	JMP entry545
 
-below_252:
+below_256:
 	CMPQ 72(DI), $0x00000201
-	JB   below_254
+	JB   below_258
 	JMP  entry513
 
-below_254:
+below_258:
 	JMP entry512
 
 batchEight512:
@@ -6398,7 +6419,7 @@ batchEight512:
 	CMPQ R12, 464(DI)
 	JB   sameEight512
 
-again_255:
+again_259:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
@@ -6409,7 +6430,7 @@ again_255:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_255
+	JE        again_259
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -6421,24 +6442,24 @@ again_255:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_258
+	JE        drawn_262
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_256
+	JZ        noids_260
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_257
+	JMP       hash_261
 
-noids_256:
+noids_260:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_257:
+hash_261:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_258:
+drawn_262:
 sameEight512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -6454,7 +6475,7 @@ sameEight512:
 groupEight512:
 	LEAQ       100(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_259
+	JA         asked_263
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -6475,15 +6496,15 @@ groupEight512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_260
+	JE         keys_264
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_260:
-asked_259:
+keys_264:
+asked_263:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6591,20 +6612,20 @@ begunEight512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000421
-	JB   below_261
+	JB   below_265
 	CMPQ 72(DI), $0x00000461
-	JB   below_262
+	JB   below_266
 	JMP  entry1121
 
-below_262:
+below_266:
 	JMP entry1057
 
-below_261:
+below_265:
 	CMPQ 72(DI), $0x00000401
-	JB   below_263
+	JB   below_267
 	JMP  entry1025
 
-below_263:
+below_267:
 	JMP entry1024
 
 batchSixteen512:
@@ -6612,7 +6633,7 @@ batchSixteen512:
 	CMPQ R12, 464(DI)
 	JB   sameSixteen512
 
-again_264:
+again_268:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
@@ -6623,7 +6644,7 @@ again_264:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_264
+	JE        again_268
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -6635,24 +6656,24 @@ again_264:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_267
+	JE        drawn_271
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_265
+	JZ        noids_269
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_266
+	JMP       hash_270
 
-noids_265:
+noids_269:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_266:
+hash_270:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_267:
+drawn_271:
 sameSixteen512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -6668,7 +6689,7 @@ sameSixteen512:
 groupSixteen512:
 	LEAQ       96(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_268
+	JA         asked_272
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -6684,13 +6705,13 @@ groupSixteen512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_269
+	JE         keys_273
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_269:
-asked_268:
+keys_273:
+asked_272:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6794,15 +6815,15 @@ begunSixteen512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000821
-	JB   below_270
+	JB   below_274
 	CMPQ 72(DI), $0x00000861
-	JB   below_271
+	JB   below_275
 	JMP  entry2145
 
-below_271:
+below_275:
 	JMP entry2081
 
-below_270:
+below_274:
 	JMP entry2048
 
 start128:
@@ -6897,121 +6918,121 @@ start129:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x09
-	JAE   above_293
+	JAE   above_297
 	CMPQ  80(DI), $0x05
-	JAE   above_294
+	JAE   above_298
 	CMPQ  80(DI), $0x03
-	JB    load_278
+	JB    load_282
 	CMPQ  80(DI), $0x04
-	JB    load_279
-	JMP   load_280
+	JB    load_283
+	JMP   load_284
 
-above_294:
+above_298:
 	CMPQ 80(DI), $0x07
-	JAE  above_295
+	JAE  above_299
 	CMPQ 80(DI), $0x06
-	JB   load_281
-	JMP  load_282
-
-above_295:
-	CMPQ 80(DI), $0x08
-	JB   load_283
-	JMP  load_284
-
-above_293:
-	CMPQ 80(DI), $0x0d
-	JAE  above_296
-	CMPQ 80(DI), $0x0b
-	JAE  above_297
-	CMPQ 80(DI), $0x0a
 	JB   load_285
 	JMP  load_286
 
-above_297:
-	CMPQ 80(DI), $0x0c
+above_299:
+	CMPQ 80(DI), $0x08
 	JB   load_287
 	JMP  load_288
 
-above_296:
-	CMPQ 80(DI), $0x0f
-	JAE  above_298
-	CMPQ 80(DI), $0x0e
+above_297:
+	CMPQ 80(DI), $0x0d
+	JAE  above_300
+	CMPQ 80(DI), $0x0b
+	JAE  above_301
+	CMPQ 80(DI), $0x0a
 	JB   load_289
 	JMP  load_290
 
-above_298:
+above_301:
+	CMPQ 80(DI), $0x0c
+	JB   load_291
+	JMP  load_292
+
+above_300:
+	CMPQ 80(DI), $0x0f
+	JAE  above_302
+	CMPQ 80(DI), $0x0e
+	JB   load_293
+	JMP  load_294
+
+above_302:
 	CMPQ       80(DI), $0x10
-	JB         load_291
+	JB         load_295
 	PREFETCHT0 -960(R9)
 	VMOVUPS    -960(AX), Z29
 	VMOVUPS    Z29, 5504(R15)
 
-load_291:
+load_295:
 	PREFETCHT0 -896(R9)
 	VMOVUPS    -896(AX), Z29
 	VMOVUPS    Z29, 5568(R15)
 
-load_290:
+load_294:
 	PREFETCHT0 -832(R9)
 	VMOVUPS    -832(AX), Z29
 	VMOVUPS    Z29, 5632(R15)
 
-load_289:
+load_293:
 	PREFETCHT0 -768(R9)
 	VMOVUPS    -768(AX), Z29
 	VMOVUPS    Z29, 5696(R15)
 
-load_288:
+load_292:
 	PREFETCHT0 -704(R9)
 	VMOVUPS    -704(AX), Z29
 	VMOVUPS    Z29, 5760(R15)
 
-load_287:
+load_291:
 	PREFETCHT0 -640(R9)
 	VMOVUPS    -640(AX), Z29
 	VMOVUPS    Z29, 5824(R15)
 
-load_286:
+load_290:
 	PREFETCHT0 -576(R9)
 	VMOVUPS    -576(AX), Z29
 	VMOVUPS    Z29, 5888(R15)
 
-load_285:
+load_289:
 	PREFETCHT0 -512(R9)
 	VMOVUPS    -512(AX), Z29
 	VMOVUPS    Z29, 5952(R15)
 
-load_284:
+load_288:
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
 	VMOVUPS    Z29, 6016(R15)
 
-load_283:
+load_287:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
 	VMOVUPS    Z29, 6080(R15)
 
-load_282:
+load_286:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
 	VMOVUPS    Z29, 6144(R15)
 
-load_281:
+load_285:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
 	VMOVUPS    Z29, 6208(R15)
 
-load_280:
+load_284:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6272(R15)
 
-load_279:
+load_283:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6336(R15)
 
-load_278:
+load_282:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6400(R15)
@@ -7060,121 +7081,121 @@ near129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_315
+	JAE          above_319
 	CMPQ         CX, $0x05
-	JAE          above_316
+	JAE          above_320
 	CMPQ         CX, $0x03
-	JB           load_300
+	JB           load_304
 	CMPQ         CX, $0x04
-	JB           load_301
-	JMP          load_302
+	JB           load_305
+	JMP          load_306
 
-above_316:
+above_320:
 	CMPQ CX, $0x07
-	JAE  above_317
+	JAE  above_321
 	CMPQ CX, $0x06
-	JB   load_303
-	JMP  load_304
-
-above_317:
-	CMPQ CX, $0x08
-	JB   load_305
-	JMP  load_306
-
-above_315:
-	CMPQ CX, $0x0d
-	JAE  above_318
-	CMPQ CX, $0x0b
-	JAE  above_319
-	CMPQ CX, $0x0a
 	JB   load_307
 	JMP  load_308
 
-above_319:
-	CMPQ CX, $0x0c
+above_321:
+	CMPQ CX, $0x08
 	JB   load_309
 	JMP  load_310
 
-above_318:
-	CMPQ CX, $0x0f
-	JAE  above_320
-	CMPQ CX, $0x0e
+above_319:
+	CMPQ CX, $0x0d
+	JAE  above_322
+	CMPQ CX, $0x0b
+	JAE  above_323
+	CMPQ CX, $0x0a
 	JB   load_311
 	JMP  load_312
 
-above_320:
+above_323:
+	CMPQ CX, $0x0c
+	JB   load_313
+	JMP  load_314
+
+above_322:
+	CMPQ CX, $0x0f
+	JAE  above_324
+	CMPQ CX, $0x0e
+	JB   load_315
+	JMP  load_316
+
+above_324:
 	CMPQ        CX, $0x10
-	JB          load_313
+	JB          load_317
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z0
 
-load_313:
+load_317:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z1
 
-load_312:
+load_316:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z2
 
-load_311:
+load_315:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z3
 
-load_310:
+load_314:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z4
 
-load_309:
+load_313:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z5
 
-load_308:
+load_312:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z6
 
-load_307:
+load_311:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z7
 
-load_306:
+load_310:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z8
 
-load_305:
+load_309:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z9
 
-load_304:
+load_308:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z10
 
-load_303:
+load_307:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z11
 
-load_302:
+load_306:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z12
 
-load_301:
+load_305:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z13
 
-load_300:
+load_304:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z14
@@ -7203,135 +7224,135 @@ asked129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_337
+	JAE          above_341
 	CMPQ         CX, $0x05
-	JAE          above_338
+	JAE          above_342
 	CMPQ         CX, $0x03
-	JB           load_322
+	JB           load_326
 	CMPQ         CX, $0x04
-	JB           load_323
-	JMP          load_324
+	JB           load_327
+	JMP          load_328
 
-above_338:
+above_342:
 	CMPQ CX, $0x07
-	JAE  above_339
+	JAE  above_343
 	CMPQ CX, $0x06
-	JB   load_325
-	JMP  load_326
-
-above_339:
-	CMPQ CX, $0x08
-	JB   load_327
-	JMP  load_328
-
-above_337:
-	CMPQ CX, $0x0d
-	JAE  above_340
-	CMPQ CX, $0x0b
-	JAE  above_341
-	CMPQ CX, $0x0a
 	JB   load_329
 	JMP  load_330
 
-above_341:
-	CMPQ CX, $0x0c
+above_343:
+	CMPQ CX, $0x08
 	JB   load_331
 	JMP  load_332
 
-above_340:
-	CMPQ CX, $0x0f
-	JAE  above_342
-	CMPQ CX, $0x0e
+above_341:
+	CMPQ CX, $0x0d
+	JAE  above_344
+	CMPQ CX, $0x0b
+	JAE  above_345
+	CMPQ CX, $0x0a
 	JB   load_333
 	JMP  load_334
 
-above_342:
+above_345:
+	CMPQ CX, $0x0c
+	JB   load_335
+	JMP  load_336
+
+above_344:
+	CMPQ CX, $0x0f
+	JAE  above_346
+	CMPQ CX, $0x0e
+	JB   load_337
+	JMP  load_338
+
+above_346:
 	CMPQ        CX, $0x10
-	JB          load_335
+	JB          load_339
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_335:
+load_339:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_334:
+load_338:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_333:
+load_337:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_332:
+load_336:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_331:
+load_335:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_330:
+load_334:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT0  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_329:
+load_333:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT0  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_328:
+load_332:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_327:
+load_331:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_326:
+load_330:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_325:
+load_329:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_324:
+load_328:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_323:
+load_327:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_322:
+load_326:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
@@ -7364,135 +7385,135 @@ far129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_359
+	JAE          above_363
 	CMPQ         CX, $0x05
-	JAE          above_360
+	JAE          above_364
 	CMPQ         CX, $0x03
-	JB           load_344
+	JB           load_348
 	CMPQ         CX, $0x04
-	JB           load_345
-	JMP          load_346
+	JB           load_349
+	JMP          load_350
 
-above_360:
+above_364:
 	CMPQ CX, $0x07
-	JAE  above_361
+	JAE  above_365
 	CMPQ CX, $0x06
-	JB   load_347
-	JMP  load_348
-
-above_361:
-	CMPQ CX, $0x08
-	JB   load_349
-	JMP  load_350
-
-above_359:
-	CMPQ CX, $0x0d
-	JAE  above_362
-	CMPQ CX, $0x0b
-	JAE  above_363
-	CMPQ CX, $0x0a
 	JB   load_351
 	JMP  load_352
 
-above_363:
-	CMPQ CX, $0x0c
+above_365:
+	CMPQ CX, $0x08
 	JB   load_353
 	JMP  load_354
 
-above_362:
-	CMPQ CX, $0x0f
-	JAE  above_364
-	CMPQ CX, $0x0e
+above_363:
+	CMPQ CX, $0x0d
+	JAE  above_366
+	CMPQ CX, $0x0b
+	JAE  above_367
+	CMPQ CX, $0x0a
 	JB   load_355
 	JMP  load_356
 
-above_364:
+above_367:
+	CMPQ CX, $0x0c
+	JB   load_357
+	JMP  load_358
+
+above_366:
+	CMPQ CX, $0x0f
+	JAE  above_368
+	CMPQ CX, $0x0e
+	JB   load_359
+	JMP  load_360
+
+above_368:
 	CMPQ        CX, $0x10
-	JB          load_357
+	JB          load_361
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_357:
+load_361:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_356:
+load_360:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_355:
+load_359:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_354:
+load_358:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_353:
+load_357:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_352:
+load_356:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT1  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_351:
+load_355:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT1  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_350:
+load_354:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_349:
+load_353:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_348:
+load_352:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_347:
+load_351:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_346:
+load_350:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_345:
+load_349:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_344:
+load_348:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT1  -64(R9)
@@ -7519,93 +7540,93 @@ done129:
 	TESTQ $0x00000004, 184(DI)
 	JNZ   stream129
 	CMPQ  80(DI), $0x09
-	JAE   above_381
+	JAE   above_385
 	CMPQ  80(DI), $0x05
-	JAE   above_382
+	JAE   above_386
 	CMPQ  80(DI), $0x03
-	JB    load_366
+	JB    load_370
 	CMPQ  80(DI), $0x04
-	JB    load_367
-	JMP   load_368
+	JB    load_371
+	JMP   load_372
 
-above_382:
+above_386:
 	CMPQ 80(DI), $0x07
-	JAE  above_383
+	JAE  above_387
 	CMPQ 80(DI), $0x06
-	JB   load_369
-	JMP  load_370
-
-above_383:
-	CMPQ 80(DI), $0x08
-	JB   load_371
-	JMP  load_372
-
-above_381:
-	CMPQ 80(DI), $0x0d
-	JAE  above_384
-	CMPQ 80(DI), $0x0b
-	JAE  above_385
-	CMPQ 80(DI), $0x0a
 	JB   load_373
 	JMP  load_374
 
-above_385:
-	CMPQ 80(DI), $0x0c
+above_387:
+	CMPQ 80(DI), $0x08
 	JB   load_375
 	JMP  load_376
 
-above_384:
-	CMPQ 80(DI), $0x0f
-	JAE  above_386
-	CMPQ 80(DI), $0x0e
+above_385:
+	CMPQ 80(DI), $0x0d
+	JAE  above_388
+	CMPQ 80(DI), $0x0b
+	JAE  above_389
+	CMPQ 80(DI), $0x0a
 	JB   load_377
 	JMP  load_378
 
-above_386:
+above_389:
+	CMPQ 80(DI), $0x0c
+	JB   load_379
+	JMP  load_380
+
+above_388:
+	CMPQ 80(DI), $0x0f
+	JAE  above_390
+	CMPQ 80(DI), $0x0e
+	JB   load_381
+	JMP  load_382
+
+above_390:
 	CMPQ    80(DI), $0x10
-	JB      load_379
+	JB      load_383
 	VMOVUPS Z0, -960(CX)
 
-load_379:
+load_383:
 	VMOVUPS Z1, -896(CX)
 
-load_378:
+load_382:
 	VMOVUPS Z2, -832(CX)
 
-load_377:
+load_381:
 	VMOVUPS Z3, -768(CX)
 
-load_376:
+load_380:
 	VMOVUPS Z4, -704(CX)
 
-load_375:
+load_379:
 	VMOVUPS Z5, -640(CX)
 
-load_374:
+load_378:
 	VMOVUPS Z6, -576(CX)
 
-load_373:
+load_377:
 	VMOVUPS Z7, -512(CX)
 
-load_372:
+load_376:
 	VMOVUPS Z8, -448(CX)
 
-load_371:
+load_375:
 	VMOVUPS Z9, -384(CX)
 
-load_370:
+load_374:
 	VMOVUPS Z10, -320(CX)
 
-load_369:
+load_373:
 	VMOVUPS Z11, -256(CX)
 
-load_368:
+load_372:
 	VMOVUPS Z12, -192(CX)
 
-load_367:
+load_371:
 	VMOVUPS Z13, -128(CX)
 
-load_366:
+load_370:
 	VMOVUPS Z14, -64(CX)
 	SUBQ    160(DI), CX
 	VMOVUPS Z15, K1, (CX)
@@ -7613,93 +7634,93 @@ load_366:
 
 stream129:
 	CMPQ 80(DI), $0x09
-	JAE  above_403
+	JAE  above_407
 	CMPQ 80(DI), $0x05
-	JAE  above_404
+	JAE  above_408
 	CMPQ 80(DI), $0x03
-	JB   load_388
+	JB   load_392
 	CMPQ 80(DI), $0x04
-	JB   load_389
-	JMP  load_390
-
-above_404:
-	CMPQ 80(DI), $0x07
-	JAE  above_405
-	CMPQ 80(DI), $0x06
-	JB   load_391
-	JMP  load_392
-
-above_405:
-	CMPQ 80(DI), $0x08
 	JB   load_393
 	JMP  load_394
 
-above_403:
-	CMPQ 80(DI), $0x0d
-	JAE  above_406
-	CMPQ 80(DI), $0x0b
-	JAE  above_407
-	CMPQ 80(DI), $0x0a
+above_408:
+	CMPQ 80(DI), $0x07
+	JAE  above_409
+	CMPQ 80(DI), $0x06
 	JB   load_395
 	JMP  load_396
 
-above_407:
-	CMPQ 80(DI), $0x0c
+above_409:
+	CMPQ 80(DI), $0x08
 	JB   load_397
 	JMP  load_398
 
-above_406:
-	CMPQ 80(DI), $0x0f
-	JAE  above_408
-	CMPQ 80(DI), $0x0e
+above_407:
+	CMPQ 80(DI), $0x0d
+	JAE  above_410
+	CMPQ 80(DI), $0x0b
+	JAE  above_411
+	CMPQ 80(DI), $0x0a
 	JB   load_399
 	JMP  load_400
 
-above_408:
+above_411:
+	CMPQ 80(DI), $0x0c
+	JB   load_401
+	JMP  load_402
+
+above_410:
+	CMPQ 80(DI), $0x0f
+	JAE  above_412
+	CMPQ 80(DI), $0x0e
+	JB   load_403
+	JMP  load_404
+
+above_412:
 	CMPQ     80(DI), $0x10
-	JB       load_401
+	JB       load_405
 	VMOVNTPS Z0, -960(CX)
 
-load_401:
+load_405:
 	VMOVNTPS Z1, -896(CX)
 
-load_400:
+load_404:
 	VMOVNTPS Z2, -832(CX)
 
-load_399:
+load_403:
 	VMOVNTPS Z3, -768(CX)
 
-load_398:
+load_402:
 	VMOVNTPS Z4, -704(CX)
 
-load_397:
+load_401:
 	VMOVNTPS Z5, -640(CX)
 
-load_396:
+load_400:
 	VMOVNTPS Z6, -576(CX)
 
-load_395:
+load_399:
 	VMOVNTPS Z7, -512(CX)
 
-load_394:
+load_398:
 	VMOVNTPS Z8, -448(CX)
 
-load_393:
+load_397:
 	VMOVNTPS Z9, -384(CX)
 
-load_392:
+load_396:
 	VMOVNTPS Z10, -320(CX)
 
-load_391:
+load_395:
 	VMOVNTPS Z11, -256(CX)
 
-load_390:
+load_394:
 	VMOVNTPS Z12, -192(CX)
 
-load_389:
+load_393:
 	VMOVNTPS Z13, -128(CX)
 
-load_388:
+load_392:
 	VMOVNTPS Z14, -64(CX)
 	VMOVNTPS Z15, (CX)
 	JMP      written
@@ -7910,53 +7931,53 @@ start257:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x05
-	JAE   above_432
+	JAE   above_436
 	CMPQ  80(DI), $0x03
-	JB    load_425
+	JB    load_429
 	CMPQ  80(DI), $0x04
-	JB    load_426
-	JMP   load_427
+	JB    load_430
+	JMP   load_431
 
-above_432:
+above_436:
 	CMPQ 80(DI), $0x07
-	JAE  above_433
+	JAE  above_437
 	CMPQ 80(DI), $0x06
-	JB   load_428
-	JMP  load_429
+	JB   load_432
+	JMP  load_433
 
-above_433:
+above_437:
 	CMPQ       80(DI), $0x08
-	JB         load_430
+	JB         load_434
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
 	VMOVUPS    Z29, 5504(R15)
 
-load_430:
+load_434:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
 	VMOVUPS    Z29, 5568(R15)
 
-load_429:
+load_433:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
 	VMOVUPS    Z29, 5632(R15)
 
-load_428:
+load_432:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
 	VMOVUPS    Z29, 5696(R15)
 
-load_427:
+load_431:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 5760(R15)
 
-load_426:
+load_430:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 5824(R15)
 
-load_425:
+load_429:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 5888(R15)
@@ -7966,53 +7987,53 @@ load_425:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x05
-	JAE        above_442
+	JAE        above_446
 	CMPQ       80(DI), $0x03
-	JB         load_435
+	JB         load_439
 	CMPQ       80(DI), $0x04
-	JB         load_436
-	JMP        load_437
-
-above_442:
-	CMPQ 80(DI), $0x07
-	JAE  above_443
-	CMPQ 80(DI), $0x06
-	JB   load_438
-	JMP  load_439
-
-above_443:
-	CMPQ       80(DI), $0x08
 	JB         load_440
+	JMP        load_441
+
+above_446:
+	CMPQ 80(DI), $0x07
+	JAE  above_447
+	CMPQ 80(DI), $0x06
+	JB   load_442
+	JMP  load_443
+
+above_447:
+	CMPQ       80(DI), $0x08
+	JB         load_444
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
 	VMOVUPS    Z29, 6016(R15)
 
-load_440:
+load_444:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
 	VMOVUPS    Z29, 6080(R15)
 
-load_439:
+load_443:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
 	VMOVUPS    Z29, 6144(R15)
 
-load_438:
+load_442:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
 	VMOVUPS    Z29, 6208(R15)
 
-load_437:
+load_441:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6272(R15)
 
-load_436:
+load_440:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6336(R15)
 
-load_435:
+load_439:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6400(R15)
@@ -8061,53 +8082,53 @@ near257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_452
+	JAE          above_456
 	CMPQ         CX, $0x03
-	JB           load_445
+	JB           load_449
 	CMPQ         CX, $0x04
-	JB           load_446
-	JMP          load_447
+	JB           load_450
+	JMP          load_451
 
-above_452:
+above_456:
 	CMPQ CX, $0x07
-	JAE  above_453
+	JAE  above_457
 	CMPQ CX, $0x06
-	JB   load_448
-	JMP  load_449
+	JB   load_452
+	JMP  load_453
 
-above_453:
+above_457:
 	CMPQ        CX, $0x08
-	JB          load_450
+	JB          load_454
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z0
 
-load_450:
+load_454:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z1
 
-load_449:
+load_453:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z2
 
-load_448:
+load_452:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z3
 
-load_447:
+load_451:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z4
 
-load_446:
+load_450:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z5
 
-load_445:
+load_449:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z6
@@ -8118,53 +8139,53 @@ load_445:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_462
+	JAE          above_466
 	CMPQ         CX, $0x03
-	JB           load_455
+	JB           load_459
 	CMPQ         CX, $0x04
-	JB           load_456
-	JMP          load_457
+	JB           load_460
+	JMP          load_461
 
-above_462:
+above_466:
 	CMPQ CX, $0x07
-	JAE  above_463
+	JAE  above_467
 	CMPQ CX, $0x06
-	JB   load_458
-	JMP  load_459
+	JB   load_462
+	JMP  load_463
 
-above_463:
+above_467:
 	CMPQ        CX, $0x08
-	JB          load_460
+	JB          load_464
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z8
 
-load_460:
+load_464:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z9
 
-load_459:
+load_463:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z10
 
-load_458:
+load_462:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z11
 
-load_457:
+load_461:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z12
 
-load_456:
+load_460:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z13
 
-load_455:
+load_459:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z14
@@ -8196,59 +8217,59 @@ asked257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_472
+	JAE          above_476
 	CMPQ         CX, $0x03
-	JB           load_465
+	JB           load_469
 	CMPQ         CX, $0x04
-	JB           load_466
-	JMP          load_467
+	JB           load_470
+	JMP          load_471
 
-above_472:
+above_476:
 	CMPQ CX, $0x07
-	JAE  above_473
+	JAE  above_477
 	CMPQ CX, $0x06
-	JB   load_468
-	JMP  load_469
+	JB   load_472
+	JMP  load_473
 
-above_473:
+above_477:
 	CMPQ        CX, $0x08
-	JB          load_470
+	JB          load_474
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_470:
+load_474:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_469:
+load_473:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_468:
+load_472:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_467:
+load_471:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_466:
+load_470:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_465:
+load_469:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -8262,59 +8283,59 @@ load_465:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_482
+	JAE          above_486
 	CMPQ         CX, $0x03
-	JB           load_475
+	JB           load_479
 	CMPQ         CX, $0x04
-	JB           load_476
-	JMP          load_477
+	JB           load_480
+	JMP          load_481
 
-above_482:
+above_486:
 	CMPQ CX, $0x07
-	JAE  above_483
+	JAE  above_487
 	CMPQ CX, $0x06
-	JB   load_478
-	JMP  load_479
+	JB   load_482
+	JMP  load_483
 
-above_483:
+above_487:
 	CMPQ        CX, $0x08
-	JB          load_480
+	JB          load_484
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_480:
+load_484:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_479:
+load_483:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_478:
+load_482:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_477:
+load_481:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_476:
+load_480:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_475:
+load_479:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT0  -64(R9)
@@ -8350,59 +8371,59 @@ far257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_492
+	JAE          above_496
 	CMPQ         CX, $0x03
-	JB           load_485
+	JB           load_489
 	CMPQ         CX, $0x04
-	JB           load_486
-	JMP          load_487
+	JB           load_490
+	JMP          load_491
 
-above_492:
+above_496:
 	CMPQ CX, $0x07
-	JAE  above_493
+	JAE  above_497
 	CMPQ CX, $0x06
-	JB   load_488
-	JMP  load_489
+	JB   load_492
+	JMP  load_493
 
-above_493:
+above_497:
 	CMPQ        CX, $0x08
-	JB          load_490
+	JB          load_494
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_490:
+load_494:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_489:
+load_493:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_488:
+load_492:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_487:
+load_491:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_486:
+load_490:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_485:
+load_489:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -8416,59 +8437,59 @@ load_485:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_502
+	JAE          above_506
 	CMPQ         CX, $0x03
-	JB           load_495
+	JB           load_499
 	CMPQ         CX, $0x04
-	JB           load_496
-	JMP          load_497
+	JB           load_500
+	JMP          load_501
 
-above_502:
+above_506:
 	CMPQ CX, $0x07
-	JAE  above_503
+	JAE  above_507
 	CMPQ CX, $0x06
-	JB   load_498
-	JMP  load_499
+	JB   load_502
+	JMP  load_503
 
-above_503:
+above_507:
 	CMPQ        CX, $0x08
-	JB          load_500
+	JB          load_504
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_500:
+load_504:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_499:
+load_503:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_498:
+load_502:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_497:
+load_501:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_496:
+load_500:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_495:
+load_499:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT1  -64(R9)
@@ -8498,80 +8519,80 @@ done257:
 	TESTQ $0x00000004, 184(DI)
 	JNZ   stream257
 	CMPQ  80(DI), $0x05
-	JAE   above_512
+	JAE   above_516
 	CMPQ  80(DI), $0x03
-	JB    load_505
+	JB    load_509
 	CMPQ  80(DI), $0x04
-	JB    load_506
-	JMP   load_507
+	JB    load_510
+	JMP   load_511
 
-above_512:
+above_516:
 	CMPQ 80(DI), $0x07
-	JAE  above_513
+	JAE  above_517
 	CMPQ 80(DI), $0x06
-	JB   load_508
-	JMP  load_509
+	JB   load_512
+	JMP  load_513
 
-above_513:
+above_517:
 	CMPQ    80(DI), $0x08
-	JB      load_510
+	JB      load_514
 	VMOVUPS Z0, -448(CX)
 
-load_510:
+load_514:
 	VMOVUPS Z1, -384(CX)
 
-load_509:
+load_513:
 	VMOVUPS Z2, -320(CX)
 
-load_508:
+load_512:
 	VMOVUPS Z3, -256(CX)
 
-load_507:
+load_511:
 	VMOVUPS Z4, -192(CX)
 
-load_506:
+load_510:
 	VMOVUPS Z5, -128(CX)
 
-load_505:
+load_509:
 	VMOVUPS Z6, -64(CX)
 	VMOVUPS Z7, (CX)
 	ADDQ    152(DI), CX
 	CMPQ    80(DI), $0x05
-	JAE     above_522
+	JAE     above_526
 	CMPQ    80(DI), $0x03
-	JB      load_515
+	JB      load_519
 	CMPQ    80(DI), $0x04
-	JB      load_516
-	JMP     load_517
-
-above_522:
-	CMPQ 80(DI), $0x07
-	JAE  above_523
-	CMPQ 80(DI), $0x06
-	JB   load_518
-	JMP  load_519
-
-above_523:
-	CMPQ    80(DI), $0x08
 	JB      load_520
+	JMP     load_521
+
+above_526:
+	CMPQ 80(DI), $0x07
+	JAE  above_527
+	CMPQ 80(DI), $0x06
+	JB   load_522
+	JMP  load_523
+
+above_527:
+	CMPQ    80(DI), $0x08
+	JB      load_524
 	VMOVUPS Z8, -448(CX)
 
-load_520:
+load_524:
 	VMOVUPS Z9, -384(CX)
 
-load_519:
+load_523:
 	VMOVUPS Z10, -320(CX)
 
-load_518:
+load_522:
 	VMOVUPS Z11, -256(CX)
 
-load_517:
+load_521:
 	VMOVUPS Z12, -192(CX)
 
-load_516:
+load_520:
 	VMOVUPS Z13, -128(CX)
 
-load_515:
+load_519:
 	VMOVUPS Z14, -64(CX)
 	SUBQ    160(DI), CX
 	VMOVUPS Z15, K1, (CX)
@@ -8579,80 +8600,80 @@ load_515:
 
 stream257:
 	CMPQ 80(DI), $0x05
-	JAE  above_532
+	JAE  above_536
 	CMPQ 80(DI), $0x03
-	JB   load_525
+	JB   load_529
 	CMPQ 80(DI), $0x04
-	JB   load_526
-	JMP  load_527
+	JB   load_530
+	JMP  load_531
 
-above_532:
+above_536:
 	CMPQ 80(DI), $0x07
-	JAE  above_533
+	JAE  above_537
 	CMPQ 80(DI), $0x06
-	JB   load_528
-	JMP  load_529
+	JB   load_532
+	JMP  load_533
 
-above_533:
+above_537:
 	CMPQ     80(DI), $0x08
-	JB       load_530
+	JB       load_534
 	VMOVNTPS Z0, -448(CX)
 
-load_530:
+load_534:
 	VMOVNTPS Z1, -384(CX)
 
-load_529:
+load_533:
 	VMOVNTPS Z2, -320(CX)
 
-load_528:
+load_532:
 	VMOVNTPS Z3, -256(CX)
 
-load_527:
+load_531:
 	VMOVNTPS Z4, -192(CX)
 
-load_526:
+load_530:
 	VMOVNTPS Z5, -128(CX)
 
-load_525:
+load_529:
 	VMOVNTPS Z6, -64(CX)
 	VMOVNTPS Z7, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x05
-	JAE      above_542
+	JAE      above_546
 	CMPQ     80(DI), $0x03
-	JB       load_535
+	JB       load_539
 	CMPQ     80(DI), $0x04
-	JB       load_536
-	JMP      load_537
-
-above_542:
-	CMPQ 80(DI), $0x07
-	JAE  above_543
-	CMPQ 80(DI), $0x06
-	JB   load_538
-	JMP  load_539
-
-above_543:
-	CMPQ     80(DI), $0x08
 	JB       load_540
+	JMP      load_541
+
+above_546:
+	CMPQ 80(DI), $0x07
+	JAE  above_547
+	CMPQ 80(DI), $0x06
+	JB   load_542
+	JMP  load_543
+
+above_547:
+	CMPQ     80(DI), $0x08
+	JB       load_544
 	VMOVNTPS Z8, -448(CX)
 
-load_540:
+load_544:
 	VMOVNTPS Z9, -384(CX)
 
-load_539:
+load_543:
 	VMOVNTPS Z10, -320(CX)
 
-load_538:
+load_542:
 	VMOVNTPS Z11, -256(CX)
 
-load_537:
+load_541:
 	VMOVNTPS Z12, -192(CX)
 
-load_536:
+load_540:
 	VMOVNTPS Z13, -128(CX)
 
-load_535:
+load_539:
 	VMOVNTPS Z14, -64(CX)
 	VMOVNTPS Z15, (CX)
 	JMP      written
@@ -9035,19 +9056,19 @@ start513:
 	MOVQ       AX, R9
 	ADDQ       64(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_580
+	JB         load_584
 	CMPQ       80(DI), $0x04
-	JB         load_581
+	JB         load_585
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 5504(R15)
 
-load_581:
+load_585:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 5568(R15)
 
-load_580:
+load_584:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 5632(R15)
@@ -9057,19 +9078,19 @@ load_580:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_584
+	JB         load_588
 	CMPQ       80(DI), $0x04
-	JB         load_585
+	JB         load_589
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 5760(R15)
 
-load_585:
+load_589:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 5824(R15)
 
-load_584:
+load_588:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 5888(R15)
@@ -9079,19 +9100,19 @@ load_584:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_588
+	JB         load_592
 	CMPQ       80(DI), $0x04
-	JB         load_589
+	JB         load_593
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6016(R15)
 
-load_589:
+load_593:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6080(R15)
 
-load_588:
+load_592:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6144(R15)
@@ -9101,19 +9122,19 @@ load_588:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_592
+	JB         load_596
 	CMPQ       80(DI), $0x04
-	JB         load_593
+	JB         load_597
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6272(R15)
 
-load_593:
+load_597:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6336(R15)
 
-load_592:
+load_596:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6400(R15)
@@ -9162,19 +9183,19 @@ near513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_596
+	JB           load_600
 	CMPQ         CX, $0x04
-	JB           load_597
+	JB           load_601
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z0
 
-load_597:
+load_601:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z1
 
-load_596:
+load_600:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	VFMADD231PS  Z29, Z31, Z2
@@ -9185,19 +9206,19 @@ load_596:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_600
+	JB           load_604
 	CMPQ         CX, $0x04
-	JB           load_601
+	JB           load_605
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z4
 
-load_601:
+load_605:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z5
 
-load_600:
+load_604:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z6
@@ -9211,19 +9232,19 @@ load_600:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_604
+	JB           load_608
 	CMPQ         CX, $0x04
-	JB           load_605
+	JB           load_609
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z8
 
-load_605:
+load_609:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	VFMADD231PS Z29, Z31, Z9
 
-load_604:
+load_608:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	VFMADD231PS  Z29, Z31, Z10
@@ -9234,19 +9255,19 @@ load_604:
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_608
+	JB           load_612
 	CMPQ         CX, $0x04
-	JB           load_609
+	JB           load_613
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	VFMADD231PS  Z29, Z31, Z12
 
-load_609:
+load_613:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	VFMADD231PS Z29, Z31, Z13
 
-load_608:
+load_612:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	VFMADD231PS Z29, Z31, Z14
@@ -9281,21 +9302,21 @@ asked513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_612
+	JB           load_616
 	CMPQ         CX, $0x04
-	JB           load_613
+	JB           load_617
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_613:
+load_617:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_612:
+load_616:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -9309,21 +9330,21 @@ load_612:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_616
+	JB           load_620
 	CMPQ         CX, $0x04
-	JB           load_617
+	JB           load_621
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_617:
+load_621:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_616:
+load_620:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9340,21 +9361,21 @@ load_616:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_620
+	JB           load_624
 	CMPQ         CX, $0x04
-	JB           load_621
+	JB           load_625
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_621:
+load_625:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_620:
+load_624:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9368,21 +9389,21 @@ load_620:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_624
+	JB           load_628
 	CMPQ         CX, $0x04
-	JB           load_625
+	JB           load_629
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_625:
+load_629:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_624:
+load_628:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT0  -64(R9)
@@ -9421,21 +9442,21 @@ far513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_628
+	JB           load_632
 	CMPQ         CX, $0x04
-	JB           load_629
+	JB           load_633
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_629:
+load_633:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_628:
+load_632:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -9449,21 +9470,21 @@ load_628:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_632
+	JB           load_636
 	CMPQ         CX, $0x04
-	JB           load_633
+	JB           load_637
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_633:
+load_637:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_632:
+load_636:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9480,21 +9501,21 @@ load_632:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_636
+	JB           load_640
 	CMPQ         CX, $0x04
-	JB           load_637
+	JB           load_641
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_637:
+load_641:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_636:
+load_640:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9508,21 +9529,21 @@ load_636:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_640
+	JB           load_644
 	CMPQ         CX, $0x04
-	JB           load_641
+	JB           load_645
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_641:
+load_645:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_640:
+load_644:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT1  -64(R9)
@@ -9555,54 +9576,54 @@ done513:
 	TESTQ   $0x00000004, 184(DI)
 	JNZ     stream513
 	CMPQ    80(DI), $0x03
-	JB      load_644
-	CMPQ    80(DI), $0x04
-	JB      load_645
-	VMOVUPS Z0, -192(CX)
-
-load_645:
-	VMOVUPS Z1, -128(CX)
-
-load_644:
-	VMOVUPS Z2, -64(CX)
-	VMOVUPS Z3, (CX)
-	ADDQ    152(DI), CX
-	CMPQ    80(DI), $0x03
 	JB      load_648
 	CMPQ    80(DI), $0x04
 	JB      load_649
-	VMOVUPS Z4, -192(CX)
+	VMOVUPS Z0, -192(CX)
 
 load_649:
-	VMOVUPS Z5, -128(CX)
+	VMOVUPS Z1, -128(CX)
 
 load_648:
-	VMOVUPS Z6, -64(CX)
-	VMOVUPS Z7, (CX)
+	VMOVUPS Z2, -64(CX)
+	VMOVUPS Z3, (CX)
 	ADDQ    152(DI), CX
 	CMPQ    80(DI), $0x03
 	JB      load_652
 	CMPQ    80(DI), $0x04
 	JB      load_653
-	VMOVUPS Z8, -192(CX)
+	VMOVUPS Z4, -192(CX)
 
 load_653:
-	VMOVUPS Z9, -128(CX)
+	VMOVUPS Z5, -128(CX)
 
 load_652:
-	VMOVUPS Z10, -64(CX)
-	VMOVUPS Z11, (CX)
+	VMOVUPS Z6, -64(CX)
+	VMOVUPS Z7, (CX)
 	ADDQ    152(DI), CX
 	CMPQ    80(DI), $0x03
 	JB      load_656
 	CMPQ    80(DI), $0x04
 	JB      load_657
-	VMOVUPS Z12, -192(CX)
+	VMOVUPS Z8, -192(CX)
 
 load_657:
-	VMOVUPS Z13, -128(CX)
+	VMOVUPS Z9, -128(CX)
 
 load_656:
+	VMOVUPS Z10, -64(CX)
+	VMOVUPS Z11, (CX)
+	ADDQ    152(DI), CX
+	CMPQ    80(DI), $0x03
+	JB      load_660
+	CMPQ    80(DI), $0x04
+	JB      load_661
+	VMOVUPS Z12, -192(CX)
+
+load_661:
+	VMOVUPS Z13, -128(CX)
+
+load_660:
 	VMOVUPS Z14, -64(CX)
 	SUBQ    160(DI), CX
 	VMOVUPS Z15, K1, (CX)
@@ -9610,54 +9631,54 @@ load_656:
 
 stream513:
 	CMPQ     80(DI), $0x03
-	JB       load_660
-	CMPQ     80(DI), $0x04
-	JB       load_661
-	VMOVNTPS Z0, -192(CX)
-
-load_661:
-	VMOVNTPS Z1, -128(CX)
-
-load_660:
-	VMOVNTPS Z2, -64(CX)
-	VMOVNTPS Z3, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x03
 	JB       load_664
 	CMPQ     80(DI), $0x04
 	JB       load_665
-	VMOVNTPS Z4, -192(CX)
+	VMOVNTPS Z0, -192(CX)
 
 load_665:
-	VMOVNTPS Z5, -128(CX)
+	VMOVNTPS Z1, -128(CX)
 
 load_664:
-	VMOVNTPS Z6, -64(CX)
-	VMOVNTPS Z7, (CX)
+	VMOVNTPS Z2, -64(CX)
+	VMOVNTPS Z3, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
 	JB       load_668
 	CMPQ     80(DI), $0x04
 	JB       load_669
-	VMOVNTPS Z8, -192(CX)
+	VMOVNTPS Z4, -192(CX)
 
 load_669:
-	VMOVNTPS Z9, -128(CX)
+	VMOVNTPS Z5, -128(CX)
 
 load_668:
-	VMOVNTPS Z10, -64(CX)
-	VMOVNTPS Z11, (CX)
+	VMOVNTPS Z6, -64(CX)
+	VMOVNTPS Z7, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
 	JB       load_672
 	CMPQ     80(DI), $0x04
 	JB       load_673
-	VMOVNTPS Z12, -192(CX)
+	VMOVNTPS Z8, -192(CX)
 
 load_673:
-	VMOVNTPS Z13, -128(CX)
+	VMOVNTPS Z9, -128(CX)
 
 load_672:
+	VMOVNTPS Z10, -64(CX)
+	VMOVNTPS Z11, (CX)
+	ADDQ     152(DI), CX
+	CMPQ     80(DI), $0x03
+	JB       load_676
+	CMPQ     80(DI), $0x04
+	JB       load_677
+	VMOVNTPS Z12, -192(CX)
+
+load_677:
+	VMOVNTPS Z13, -128(CX)
+
+load_676:
 	VMOVNTPS Z14, -64(CX)
 	VMOVNTPS Z15, (CX)
 	JMP      written
@@ -12104,7 +12125,7 @@ group1:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x40
-	JAE         whole_1005
+	JAE         whole_1009
 	MOVQ        CX, R9
 	IMUL3Q      $0x01, R9, R9
 	SHRQ        $0x02, R9
@@ -12113,7 +12134,7 @@ group1:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1005:
+whole_1009:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12361,10 +12382,10 @@ total1:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000081
-	JB         below_1006
+	JB         below_1010
 	JMP        done129
 
-below_1006:
+below_1010:
 	JMP done128
 
 scores2:
@@ -12415,7 +12436,7 @@ group2:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x20
-	JAE         whole_1007
+	JAE         whole_1011
 	MOVQ        CX, R9
 	IMUL3Q      $0x02, R9, R9
 	SHRQ        $0x02, R9
@@ -12424,7 +12445,7 @@ group2:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1007:
+whole_1011:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12574,15 +12595,15 @@ total2:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000101
-	JB         below_1008
+	JB         below_1012
 	CMPQ       72(DI), $0x00000121
-	JB         below_1009
+	JB         below_1013
 	JMP        done289
 
-below_1009:
+below_1013:
 	JMP done257
 
-below_1008:
+below_1012:
 	JMP done256
 
 scores4:
@@ -12617,7 +12638,7 @@ group4:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x10
-	JAE         whole_1010
+	JAE         whole_1014
 	MOVQ        CX, R9
 	IMUL3Q      $0x04, R9, R9
 	SHRQ        $0x02, R9
@@ -12626,7 +12647,7 @@ group4:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1010:
+whole_1014:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12714,20 +12735,20 @@ total4:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000221
-	JB         below_1011
+	JB         below_1015
 	CMPQ       72(DI), $0x00000261
-	JB         below_1012
+	JB         below_1016
 	JMP        done609
 
-below_1012:
+below_1016:
 	JMP done545
 
-below_1011:
+below_1015:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1013
+	JB   below_1017
 	JMP  done513
 
-below_1013:
+below_1017:
 	JMP done512
 
 scores8:
@@ -12754,7 +12775,7 @@ group8:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x08
-	JAE         whole_1014
+	JAE         whole_1018
 	MOVQ        CX, R9
 	IMUL3Q      $0x08, R9, R9
 	SHRQ        $0x02, R9
@@ -12763,7 +12784,7 @@ group8:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1014:
+whole_1018:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12823,20 +12844,20 @@ total8:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JB         below_1015
+	JB         below_1019
 	CMPQ       72(DI), $0x00000461
-	JB         below_1016
+	JB         below_1020
 	JMP        done1121
 
-below_1016:
+below_1020:
 	JMP done1057
 
-below_1015:
+below_1019:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1017
+	JB   below_1021
 	JMP  done1025
 
-below_1017:
+below_1021:
 	JMP done1024
 
 scores16:
@@ -12902,15 +12923,15 @@ total16:
 	KMOVW   AX, K2
 	VMOVUPS Z27, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JB      below_1018
+	JB      below_1022
 	CMPQ    72(DI), $0x00000861
-	JB      below_1019
+	JB      below_1023
 	JMP     done2145
 
-below_1019:
+below_1023:
 	JMP done2081
 
-below_1018:
+below_1022:
 	JMP done2048
 
 written:
@@ -13180,121 +13201,121 @@ row129:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x09
-	JAE    above_1037
+	JAE    above_1041
 	CMPQ   R10, $0x05
-	JAE    above_1038
+	JAE    above_1042
 	CMPQ   R10, $0x03
-	JB     load_1022
+	JB     load_1026
 	CMPQ   R10, $0x04
-	JB     load_1023
-	JMP    load_1024
+	JB     load_1027
+	JMP    load_1028
 
-above_1038:
+above_1042:
 	CMPQ R10, $0x07
-	JAE  above_1039
+	JAE  above_1043
 	CMPQ R10, $0x06
-	JB   load_1025
-	JMP  load_1026
-
-above_1039:
-	CMPQ R10, $0x08
-	JB   load_1027
-	JMP  load_1028
-
-above_1037:
-	CMPQ R10, $0x0d
-	JAE  above_1040
-	CMPQ R10, $0x0b
-	JAE  above_1041
-	CMPQ R10, $0x0a
 	JB   load_1029
 	JMP  load_1030
 
-above_1041:
-	CMPQ R10, $0x0c
+above_1043:
+	CMPQ R10, $0x08
 	JB   load_1031
 	JMP  load_1032
 
-above_1040:
-	CMPQ R10, $0x0f
-	JAE  above_1042
-	CMPQ R10, $0x0e
+above_1041:
+	CMPQ R10, $0x0d
+	JAE  above_1044
+	CMPQ R10, $0x0b
+	JAE  above_1045
+	CMPQ R10, $0x0a
 	JB   load_1033
 	JMP  load_1034
 
-above_1042:
+above_1045:
+	CMPQ R10, $0x0c
+	JB   load_1035
+	JMP  load_1036
+
+above_1044:
+	CMPQ R10, $0x0f
+	JAE  above_1046
+	CMPQ R10, $0x0e
+	JB   load_1037
+	JMP  load_1038
+
+above_1046:
 	CMPQ        R10, $0x10
-	JB          load_1035
+	JB          load_1039
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS -960(R15), Z29, Z16
 	PREFETCHT0  -960(R9)
 
-load_1035:
+load_1039:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS -896(R15), Z29, Z16
 	PREFETCHT0  -896(R9)
 
-load_1034:
+load_1038:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS -832(R15), Z29, Z16
 	PREFETCHT0  -832(R9)
 
-load_1033:
+load_1037:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS -768(R15), Z29, Z16
 	PREFETCHT0  -768(R9)
 
-load_1032:
+load_1036:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS -704(R15), Z29, Z16
 	PREFETCHT0  -704(R9)
 
-load_1031:
+load_1035:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS -640(R15), Z29, Z16
 	PREFETCHT0  -640(R9)
 
-load_1030:
+load_1034:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS -576(R15), Z29, Z16
 	PREFETCHT0  -576(R9)
 
-load_1029:
+load_1033:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS -512(R15), Z29, Z16
 	PREFETCHT0  -512(R9)
 
-load_1028:
+load_1032:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS -448(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 
-load_1027:
+load_1031:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS -384(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 
-load_1026:
+load_1030:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS -320(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 
-load_1025:
+load_1029:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS -256(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 
-load_1024:
+load_1028:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 
-load_1023:
+load_1027:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 
-load_1022:
+load_1026:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
@@ -13378,53 +13399,53 @@ row257:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x05
-	JAE    above_1054
+	JAE    above_1058
 	CMPQ   R10, $0x03
-	JB     load_1047
+	JB     load_1051
 	CMPQ   R10, $0x04
-	JB     load_1048
-	JMP    load_1049
+	JB     load_1052
+	JMP    load_1053
 
-above_1054:
+above_1058:
 	CMPQ R10, $0x07
-	JAE  above_1055
+	JAE  above_1059
 	CMPQ R10, $0x06
-	JB   load_1050
-	JMP  load_1051
+	JB   load_1054
+	JMP  load_1055
 
-above_1055:
+above_1059:
 	CMPQ        R10, $0x08
-	JB          load_1052
+	JB          load_1056
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS -448(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 
-load_1052:
+load_1056:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS -384(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 
-load_1051:
+load_1055:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS -320(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 
-load_1050:
+load_1054:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS -256(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 
-load_1049:
+load_1053:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 
-load_1048:
+load_1052:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 
-load_1047:
+load_1051:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
@@ -13436,53 +13457,53 @@ load_1047:
 	ADDQ        232(DI), R9
 	ADDQ        232(DI), R15
 	CMPQ        R10, $0x05
-	JAE         above_1064
+	JAE         above_1068
 	CMPQ        R10, $0x03
-	JB          load_1057
+	JB          load_1061
 	CMPQ        R10, $0x04
-	JB          load_1058
-	JMP         load_1059
-
-above_1064:
-	CMPQ R10, $0x07
-	JAE  above_1065
-	CMPQ R10, $0x06
-	JB   load_1060
-	JMP  load_1061
-
-above_1065:
-	CMPQ        R10, $0x08
 	JB          load_1062
+	JMP         load_1063
+
+above_1068:
+	CMPQ R10, $0x07
+	JAE  above_1069
+	CMPQ R10, $0x06
+	JB   load_1064
+	JMP  load_1065
+
+above_1069:
+	CMPQ        R10, $0x08
+	JB          load_1066
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS -448(R15), Z29, Z17
 	PREFETCHT0  -448(R9)
 
-load_1062:
+load_1066:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS -384(R15), Z29, Z17
 	PREFETCHT0  -384(R9)
 
-load_1061:
+load_1065:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS -320(R15), Z29, Z17
 	PREFETCHT0  -320(R9)
 
-load_1060:
+load_1064:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS -256(R15), Z29, Z17
 	PREFETCHT0  -256(R9)
 
-load_1059:
+load_1063:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 
-load_1058:
+load_1062:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 
-load_1057:
+load_1061:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z17
 	PREFETCHT0  -64(R9)
@@ -13619,52 +13640,25 @@ row513:
 	LEAQ        (AX)(BX*8), R9
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R10, $0x03
-	JB          load_1074
+	JB          load_1078
 	CMPQ        R10, $0x04
-	JB          load_1075
+	JB          load_1079
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS -192(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 
-load_1075:
+load_1079:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS -128(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 
-load_1074:
+load_1078:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
 	VMOVUPS     (AX), Z29
 	VFMADD231PS (R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	CMPQ        R10, $0x03
-	JB          load_1078
-	CMPQ        R10, $0x04
-	JB          load_1079
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z17
-	PREFETCHT0  -192(R9)
-
-load_1079:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z17
-	PREFETCHT0  -128(R9)
-
-load_1078:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
 	ADDQ        232(DI), AX
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
@@ -13689,8 +13683,11 @@ load_1082:
 	VMOVUPS     (AX), Z29
 	VFMADD231PS (R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
 	ADDQ        232(DI), AX
-	VPXORD      Z18, Z18, Z18
+	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	ADDQ        232(DI), R15
 	CMPQ        R10, $0x03
@@ -13698,15 +13695,39 @@ load_1082:
 	CMPQ        R10, $0x04
 	JB          load_1087
 	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z18
+	VFMADD231PS -192(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 
 load_1087:
 	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z18
+	VFMADD231PS -128(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 
 load_1086:
+	VMOVUPS     -64(AX), Z29
+	VFMADD231PS -64(R15), Z29, Z17
+	PREFETCHT0  -64(R9)
+	VMOVUPS     (AX), Z29
+	VFMADD231PS (R15), Z29, K5, Z17
+	PREFETCHT0  (R9)
+	ADDQ        232(DI), AX
+	VPXORD      Z18, Z18, Z18
+	ADDQ        232(DI), R9
+	ADDQ        232(DI), R15
+	CMPQ        R10, $0x03
+	JB          load_1090
+	CMPQ        R10, $0x04
+	JB          load_1091
+	VMOVUPS     -192(AX), Z29
+	VFMADD231PS -192(R15), Z29, Z18
+	PREFETCHT0  -192(R9)
+
+load_1091:
+	VMOVUPS     -128(AX), Z29
+	VFMADD231PS -128(R15), Z29, Z18
+	PREFETCHT0  -128(R9)
+
+load_1090:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS -64(R15), Z29, Z18
 	PREFETCHT0  -64(R9)
@@ -14728,152 +14749,152 @@ row:
 	TESTQ     CX, CX
 	JZ        added
 	CMPQ      R10, $0x09
-	JAE       above_1163
+	JAE       above_1167
 	CMPQ      R10, $0x05
-	JAE       above_1164
+	JAE       above_1168
 	CMPQ      R10, $0x03
-	JAE       above_1165
+	JAE       above_1169
 	CMPQ      R10, $0x02
-	JB        load_1147
-	JMP       load_1148
+	JB        load_1151
+	JMP       load_1152
 
-above_1165:
+above_1169:
 	CMPQ R10, $0x04
-	JB   load_1149
-	JMP  load_1150
-
-above_1164:
-	CMPQ R10, $0x07
-	JAE  above_1166
-	CMPQ R10, $0x06
-	JB   load_1151
-	JMP  load_1152
-
-above_1166:
-	CMPQ R10, $0x08
 	JB   load_1153
 	JMP  load_1154
 
-above_1163:
-	CMPQ R10, $0x0d
-	JAE  above_1167
-	CMPQ R10, $0x0b
-	JAE  above_1168
-	CMPQ R10, $0x0a
+above_1168:
+	CMPQ R10, $0x07
+	JAE  above_1170
+	CMPQ R10, $0x06
 	JB   load_1155
 	JMP  load_1156
 
-above_1168:
-	CMPQ R10, $0x0c
+above_1170:
+	CMPQ R10, $0x08
 	JB   load_1157
 	JMP  load_1158
 
 above_1167:
-	CMPQ R10, $0x0f
-	JAE  above_1169
-	CMPQ R10, $0x0e
+	CMPQ R10, $0x0d
+	JAE  above_1171
+	CMPQ R10, $0x0b
+	JAE  above_1172
+	CMPQ R10, $0x0a
 	JB   load_1159
 	JMP  load_1160
 
-above_1169:
+above_1172:
+	CMPQ R10, $0x0c
+	JB   load_1161
+	JMP  load_1162
+
+above_1171:
+	CMPQ R10, $0x0f
+	JAE  above_1173
+	CMPQ R10, $0x0e
+	JB   load_1163
+	JMP  load_1164
+
+above_1173:
 	CMPQ        R10, $0x10
-	JB          load_1161
+	JB          load_1165
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -960(CX), Z29
 	VFMADD231PS (R15), Z31, Z29
 	VMOVUPS     Z29, -960(CX)
 
-load_1161:
+load_1165:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -896(CX), Z29
 	VFMADD231PS 64(R15), Z31, Z29
 	VMOVUPS     Z29, -896(CX)
 
-load_1160:
+load_1164:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -832(CX), Z29
 	VFMADD231PS 128(R15), Z31, Z29
 	VMOVUPS     Z29, -832(CX)
 
-load_1159:
+load_1163:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -768(CX), Z29
 	VFMADD231PS 192(R15), Z31, Z29
 	VMOVUPS     Z29, -768(CX)
 
-load_1158:
+load_1162:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -704(CX), Z29
 	VFMADD231PS 256(R15), Z31, Z29
 	VMOVUPS     Z29, -704(CX)
 
-load_1157:
+load_1161:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -640(CX), Z29
 	VFMADD231PS 320(R15), Z31, Z29
 	VMOVUPS     Z29, -640(CX)
 
-load_1156:
+load_1160:
 	VPERMPS     Z26, Z16, Z31
 	VMOVUPS     -576(CX), Z29
 	VFMADD231PS 384(R15), Z31, Z29
 	VMOVUPS     Z29, -576(CX)
 
-load_1155:
+load_1159:
 	VPERMPS     Z26, Z17, Z31
 	VMOVUPS     -512(CX), Z29
 	VFMADD231PS 448(R15), Z31, Z29
 	VMOVUPS     Z29, -512(CX)
 
-load_1154:
+load_1158:
 	VPERMPS     Z26, Z18, Z31
 	VMOVUPS     -448(CX), Z29
 	VFMADD231PS 512(R15), Z31, Z29
 	VMOVUPS     Z29, -448(CX)
 
-load_1153:
+load_1157:
 	VPERMPS     Z26, Z19, Z31
 	VMOVUPS     -384(CX), Z29
 	VFMADD231PS 576(R15), Z31, Z29
 	VMOVUPS     Z29, -384(CX)
 
-load_1152:
+load_1156:
 	VPERMPS     Z26, Z20, Z31
 	VMOVUPS     -320(CX), Z29
 	VFMADD231PS 640(R15), Z31, Z29
 	VMOVUPS     Z29, -320(CX)
 
-load_1151:
+load_1155:
 	VPERMPS     Z26, Z21, Z31
 	VMOVUPS     -256(CX), Z29
 	VFMADD231PS 704(R15), Z31, Z29
 	VMOVUPS     Z29, -256(CX)
 
-load_1150:
+load_1154:
 	VPERMPS     Z26, Z22, Z31
 	VMOVUPS     -192(CX), Z29
 	VFMADD231PS 768(R15), Z31, Z29
 	VMOVUPS     Z29, -192(CX)
 
-load_1149:
+load_1153:
 	VPERMPS     Z26, Z23, Z31
 	VMOVUPS     -128(CX), Z29
 	VFMADD231PS 832(R15), Z31, Z29
 	VMOVUPS     Z29, -128(CX)
 
-load_1148:
+load_1152:
 	VPERMPS     Z26, Z24, Z31
 	VMOVUPS     -64(CX), Z29
 	VFMADD231PS 896(R15), Z31, Z29
 	VMOVUPS     Z29, -64(CX)
 
-load_1147:
+load_1151:
 	VPERMPS     Z26, Z25, Z31
 	VMOVUPS.Z   (CX), K1, Z29
 	VFMADD231PS 960(R15), Z31, Z29
@@ -14882,122 +14903,122 @@ load_1147:
 
 added:
 	CMPQ R10, $0x09
-	JAE  above_1186
+	JAE  above_1190
 	CMPQ R10, $0x05
-	JAE  above_1187
+	JAE  above_1191
 	CMPQ R10, $0x03
-	JAE  above_1188
+	JAE  above_1192
 	CMPQ R10, $0x02
-	JB   load_1170
-	JMP  load_1171
-
-above_1188:
-	CMPQ R10, $0x04
-	JB   load_1172
-	JMP  load_1173
-
-above_1187:
-	CMPQ R10, $0x07
-	JAE  above_1189
-	CMPQ R10, $0x06
 	JB   load_1174
 	JMP  load_1175
 
-above_1189:
-	CMPQ R10, $0x08
+above_1192:
+	CMPQ R10, $0x04
 	JB   load_1176
 	JMP  load_1177
 
-above_1186:
-	CMPQ R10, $0x0d
-	JAE  above_1190
-	CMPQ R10, $0x0b
-	JAE  above_1191
-	CMPQ R10, $0x0a
+above_1191:
+	CMPQ R10, $0x07
+	JAE  above_1193
+	CMPQ R10, $0x06
 	JB   load_1178
 	JMP  load_1179
 
-above_1191:
-	CMPQ R10, $0x0c
+above_1193:
+	CMPQ R10, $0x08
 	JB   load_1180
 	JMP  load_1181
 
 above_1190:
-	CMPQ R10, $0x0f
-	JAE  above_1192
-	CMPQ R10, $0x0e
+	CMPQ R10, $0x0d
+	JAE  above_1194
+	CMPQ R10, $0x0b
+	JAE  above_1195
+	CMPQ R10, $0x0a
 	JB   load_1182
 	JMP  load_1183
 
-above_1192:
+above_1195:
+	CMPQ R10, $0x0c
+	JB   load_1184
+	JMP  load_1185
+
+above_1194:
+	CMPQ R10, $0x0f
+	JAE  above_1196
+	CMPQ R10, $0x0e
+	JB   load_1186
+	JMP  load_1187
+
+above_1196:
 	CMPQ        R10, $0x10
-	JB          load_1184
+	JB          load_1188
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -960(AX), Z31, Z0
 
-load_1184:
+load_1188:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -896(AX), Z31, Z1
 
-load_1183:
+load_1187:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -832(AX), Z31, Z2
 
-load_1182:
+load_1186:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -768(AX), Z31, Z3
 
-load_1181:
+load_1185:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -704(AX), Z31, Z4
 
-load_1180:
+load_1184:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -640(AX), Z31, Z5
 
-load_1179:
+load_1183:
 	VPERMPS     Z26, Z16, Z31
 	VFMADD231PS -576(AX), Z31, Z6
 
-load_1178:
+load_1182:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS -512(AX), Z31, Z7
 
-load_1177:
+load_1181:
 	VPERMPS     Z26, Z18, Z31
 	VFMADD231PS -448(AX), Z31, Z8
 
-load_1176:
+load_1180:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS -384(AX), Z31, Z9
 
-load_1175:
+load_1179:
 	VPERMPS     Z26, Z20, Z31
 	VFMADD231PS -320(AX), Z31, Z10
 
-load_1174:
+load_1178:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS -256(AX), Z31, Z11
 
-load_1173:
+load_1177:
 	VPERMPS     Z26, Z22, Z31
 	VFMADD231PS -192(AX), Z31, Z12
 
-load_1172:
+load_1176:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS -128(AX), Z31, Z13
 
-load_1171:
+load_1175:
 	VPERMPS     Z26, Z24, Z31
 	VFMADD231PS -64(AX), Z31, Z14
 
-load_1170:
+load_1174:
 	VPERMPS     Z26, Z25, Z31
 	VFMADD231PS (AX), Z31, K1, Z15
 	ADDQ        R12, R11
@@ -15064,80 +15085,80 @@ row:
 	VPXORD  Z16, Z16, Z16
 	VMOVUPS Z16, 3328(R15)
 	CMPQ    72(DI), $0x00000261
-	JB      below_1193
+	JB      below_1197
 	CMPQ    72(DI), $0x00000461
-	JB      below_1194
+	JB      below_1198
 	CMPQ    72(DI), $0x00000821
-	JB      below_1195
+	JB      below_1199
 	CMPQ    72(DI), $0x00000861
-	JB      below_1196
+	JB      below_1200
 	JMP     start2145
 
-below_1196:
+below_1200:
 	JMP start2081
 
-below_1195:
+below_1199:
 	CMPQ 72(DI), $0x00000800
-	JB   below_1197
+	JB   below_1201
 	JMP  start2048
 
-below_1197:
+below_1201:
 	JMP start1121
 
-below_1194:
+below_1198:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1198
+	JB   below_1202
 	CMPQ 72(DI), $0x00000421
-	JB   below_1199
+	JB   below_1203
 	JMP  start1057
 
-below_1199:
+below_1203:
 	JMP start1025
 
-below_1198:
+below_1202:
 	CMPQ 72(DI), $0x00000400
-	JB   below_1200
+	JB   below_1204
 	JMP  start1024
 
-below_1200:
+below_1204:
 	JMP start609
 
-below_1193:
+below_1197:
 	CMPQ 72(DI), $0x00000121
-	JB   below_1201
+	JB   below_1205
 	CMPQ 72(DI), $0x00000201
-	JB   below_1202
+	JB   below_1206
 	CMPQ 72(DI), $0x00000221
-	JB   below_1203
+	JB   below_1207
 	JMP  start545
 
-below_1203:
+below_1207:
 	JMP start513
 
-below_1202:
+below_1206:
 	CMPQ 72(DI), $0x00000200
-	JB   below_1204
+	JB   below_1208
 	JMP  start512
 
-below_1204:
+below_1208:
 	JMP start289
 
-below_1201:
+below_1205:
 	CMPQ 72(DI), $0x00000100
-	JB   below_1205
+	JB   below_1209
 	CMPQ 72(DI), $0x00000101
-	JB   below_1206
+	JB   below_1210
 	JMP  start257
 
-below_1206:
+below_1210:
 	JMP start256
 
-below_1205:
+below_1209:
 	CMPQ 72(DI), $0x00000081
-	JB   below_1207
+	JB   below_1211
 	JMP  start129
 
-below_1207:
+below_1211:
 	JMP start128
 
 batch512:
@@ -15145,7 +15166,7 @@ batch512:
 	CMPQ R12, 464(DI)
 	JB   same512
 
-again_1208:
+again_1212:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
@@ -15156,7 +15177,7 @@ again_1208:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1208
+	JE        again_1212
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15168,24 +15189,24 @@ again_1208:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1211
+	JE        drawn_1215
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1209
+	JZ        noids_1213
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1210
+	JMP       hash_1214
 
-noids_1209:
+noids_1213:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1210:
+hash_1214:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1211:
+drawn_1215:
 same512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15201,7 +15222,7 @@ same512:
 group512:
 	LEAQ 156(R12), R9
 	CMPQ R9, 216(DI)
-	JA   asked_1212
+	JA   asked_1216
 	MOVQ 232(DI), AX
 	MOVQ 392(DI), R11
 	MOVQ 408(DI), R13
@@ -15212,7 +15233,7 @@ group512:
 	MOVQ CX, 480(DI)
 	LEAQ 96(R12), CX
 
-ask_1214:
+ask_1218:
 	MOVL       (CX), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
@@ -15222,9 +15243,9 @@ ask_1214:
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
 	CMPQ       CX, 480(DI)
-	JB         ask_1214
+	JB         ask_1218
 
-asked_1212:
+asked_1216:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -15335,80 +15356,80 @@ begun512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000261
-	JB   below_1215
+	JB   below_1219
 	CMPQ 72(DI), $0x00000461
-	JB   below_1216
+	JB   below_1220
 	CMPQ 72(DI), $0x00000821
-	JB   below_1217
+	JB   below_1221
 	CMPQ 72(DI), $0x00000861
-	JB   below_1218
+	JB   below_1222
 	JMP  entry2145
 
-below_1218:
+below_1222:
 	JMP entry2081
 
-below_1217:
+below_1221:
 	CMPQ 72(DI), $0x00000800
-	JB   below_1219
+	JB   below_1223
 	JMP  entry2048
 
-below_1219:
+below_1223:
 	JMP entry1121
 
-below_1216:
+below_1220:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1220
+	JB   below_1224
 	CMPQ 72(DI), $0x00000421
-	JB   below_1221
+	JB   below_1225
 	JMP  entry1057
 
-below_1221:
+below_1225:
 	JMP entry1025
 
-below_1220:
+below_1224:
 	CMPQ 72(DI), $0x00000400
-	JB   below_1222
+	JB   below_1226
 	JMP  entry1024
 
-below_1222:
+below_1226:
 	JMP entry609
 
-below_1215:
+below_1219:
 	CMPQ 72(DI), $0x00000121
-	JB   below_1223
+	JB   below_1227
 	CMPQ 72(DI), $0x00000201
-	JB   below_1224
+	JB   below_1228
 	CMPQ 72(DI), $0x00000221
-	JB   below_1225
+	JB   below_1229
 	JMP  entry545
 
-below_1225:
+below_1229:
 	JMP entry513
 
-below_1224:
+below_1228:
 	CMPQ 72(DI), $0x00000200
-	JB   below_1226
+	JB   below_1230
 	JMP  entry512
 
-below_1226:
+below_1230:
 	JMP entry289
 
-below_1223:
+below_1227:
 	CMPQ 72(DI), $0x00000100
-	JB   below_1227
+	JB   below_1231
 	CMPQ 72(DI), $0x00000101
-	JB   below_1228
+	JB   below_1232
 	JMP  entry257
 
-below_1228:
+below_1232:
 	JMP entry256
 
-below_1227:
+below_1231:
 	CMPQ 72(DI), $0x00000081
-	JB   below_1229
+	JB   below_1233
 	JMP  entry129
 
-below_1229:
+below_1233:
 	JMP entry128
 
 batchFour512:
@@ -15416,7 +15437,7 @@ batchFour512:
 	CMPQ R12, 464(DI)
 	JB   sameFour512
 
-again_1230:
+again_1234:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
@@ -15427,7 +15448,7 @@ again_1230:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1230
+	JE        again_1234
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15439,24 +15460,24 @@ again_1230:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1233
+	JE        drawn_1237
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1231
+	JZ        noids_1235
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1232
+	JMP       hash_1236
 
-noids_1231:
+noids_1235:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1232:
+hash_1236:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1233:
+drawn_1237:
 sameFour512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15472,7 +15493,7 @@ sameFour512:
 groupFour512:
 	LEAQ       108(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1234
+	JA         asked_1238
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -15503,7 +15524,7 @@ groupFour512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_1235
+	JE         keys_1239
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
@@ -15514,8 +15535,8 @@ groupFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1235:
-asked_1234:
+keys_1239:
+asked_1238:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -15632,20 +15653,20 @@ begunFour512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000221
-	JB   below_1236
+	JB   below_1240
 	CMPQ 72(DI), $0x00000261
-	JB   below_1237
+	JB   below_1241
 	JMP  entry609
 
-below_1237:
+below_1241:
 	JMP entry545
 
-below_1236:
+below_1240:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1238
+	JB   below_1242
 	JMP  entry513
 
-below_1238:
+below_1242:
 	JMP entry512
 
 batchEight512:
@@ -15653,7 +15674,7 @@ batchEight512:
 	CMPQ R12, 464(DI)
 	JB   sameEight512
 
-again_1239:
+again_1243:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
@@ -15664,7 +15685,7 @@ again_1239:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1239
+	JE        again_1243
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15676,24 +15697,24 @@ again_1239:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1242
+	JE        drawn_1246
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1240
+	JZ        noids_1244
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1241
+	JMP       hash_1245
 
-noids_1240:
+noids_1244:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1241:
+hash_1245:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1242:
+drawn_1246:
 sameEight512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15709,7 +15730,7 @@ sameEight512:
 groupEight512:
 	LEAQ       100(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1243
+	JA         asked_1247
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -15730,15 +15751,15 @@ groupEight512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_1244
+	JE         keys_1248
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1244:
-asked_1243:
+keys_1248:
+asked_1247:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -15846,20 +15867,20 @@ begunEight512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000421
-	JB   below_1245
+	JB   below_1249
 	CMPQ 72(DI), $0x00000461
-	JB   below_1246
+	JB   below_1250
 	JMP  entry1121
 
-below_1246:
+below_1250:
 	JMP entry1057
 
-below_1245:
+below_1249:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1247
+	JB   below_1251
 	JMP  entry1025
 
-below_1247:
+below_1251:
 	JMP entry1024
 
 batchSixteen512:
@@ -15867,7 +15888,7 @@ batchSixteen512:
 	CMPQ R12, 464(DI)
 	JB   sameSixteen512
 
-again_1248:
+again_1252:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
@@ -15878,7 +15899,7 @@ again_1248:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1248
+	JE        again_1252
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15890,24 +15911,24 @@ again_1248:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1251
+	JE        drawn_1255
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1249
+	JZ        noids_1253
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1250
+	JMP       hash_1254
 
-noids_1249:
+noids_1253:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1250:
+hash_1254:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1251:
+drawn_1255:
 sameSixteen512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15923,7 +15944,7 @@ sameSixteen512:
 groupSixteen512:
 	LEAQ       96(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1252
+	JA         asked_1256
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -15939,13 +15960,13 @@ groupSixteen512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_1253
+	JE         keys_1257
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1253:
-asked_1252:
+keys_1257:
+asked_1256:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -16049,15 +16070,15 @@ begunSixteen512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000821
-	JB   below_1254
+	JB   below_1258
 	CMPQ 72(DI), $0x00000861
-	JB   below_1255
+	JB   below_1259
 	JMP  entry2145
 
-below_1255:
+below_1259:
 	JMP entry2081
 
-below_1254:
+below_1258:
 	JMP entry2048
 
 start128:
@@ -16159,77 +16180,77 @@ start129:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x05
-	JAE   above_1268
+	JAE   above_1272
 	CMPQ  80(DI), $0x03
-	JAE   above_1269
+	JAE   above_1273
 	CMPQ  80(DI), $0x02
-	JB    load_1260
-	JMP   load_1261
+	JB    load_1264
+	JMP   load_1265
 
-above_1269:
+above_1273:
 	CMPQ 80(DI), $0x04
-	JB   load_1262
-	JMP  load_1263
+	JB   load_1266
+	JMP  load_1267
 
-above_1268:
+above_1272:
 	CMPQ 80(DI), $0x07
-	JAE  above_1270
+	JAE  above_1274
 	CMPQ 80(DI), $0x06
-	JB   load_1264
-	JMP  load_1265
+	JB   load_1268
+	JMP  load_1269
 
-above_1270:
+above_1274:
 	CMPQ       80(DI), $0x08
-	JB         load_1266
+	JB         load_1270
 	PREFETCHT0 -448(R9)
 	VPSLLD     $0x10, -448(AX), Z29
 	VPANDD     -448(AX), Z28, Z30
 	VMOVUPS    Z29, 5504(R15)
 	VMOVUPS    Z30, 5568(R15)
 
-load_1266:
+load_1270:
 	PREFETCHT0 -384(R9)
 	VPSLLD     $0x10, -384(AX), Z29
 	VPANDD     -384(AX), Z28, Z30
 	VMOVUPS    Z29, 5632(R15)
 	VMOVUPS    Z30, 5696(R15)
 
-load_1265:
+load_1269:
 	PREFETCHT0 -320(R9)
 	VPSLLD     $0x10, -320(AX), Z29
 	VPANDD     -320(AX), Z28, Z30
 	VMOVUPS    Z29, 5760(R15)
 	VMOVUPS    Z30, 5824(R15)
 
-load_1264:
+load_1268:
 	PREFETCHT0 -256(R9)
 	VPSLLD     $0x10, -256(AX), Z29
 	VPANDD     -256(AX), Z28, Z30
 	VMOVUPS    Z29, 5888(R15)
 	VMOVUPS    Z30, 5952(R15)
 
-load_1263:
+load_1267:
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 6016(R15)
 	VMOVUPS    Z30, 6080(R15)
 
-load_1262:
+load_1266:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 6144(R15)
 	VMOVUPS    Z30, 6208(R15)
 
-load_1261:
+load_1265:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6272(R15)
 	VMOVUPS    Z30, 6336(R15)
 
-load_1260:
+load_1264:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -16276,28 +16297,28 @@ near129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1279
+	JAE          above_1283
 	CMPQ         CX, $0x03
-	JAE          above_1280
+	JAE          above_1284
 	CMPQ         CX, $0x02
-	JB           load_1271
-	JMP          load_1272
+	JB           load_1275
+	JMP          load_1276
 
-above_1280:
+above_1284:
 	CMPQ CX, $0x04
-	JB   load_1273
-	JMP  load_1274
+	JB   load_1277
+	JMP  load_1278
 
-above_1279:
+above_1283:
 	CMPQ CX, $0x07
-	JAE  above_1281
+	JAE  above_1285
 	CMPQ CX, $0x06
-	JB   load_1275
-	JMP  load_1276
+	JB   load_1279
+	JMP  load_1280
 
-above_1281:
+above_1285:
 	CMPQ        CX, $0x08
-	JB          load_1277
+	JB          load_1281
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -16305,7 +16326,7 @@ above_1281:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1277:
+load_1281:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -16313,7 +16334,7 @@ load_1277:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1276:
+load_1280:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -16321,7 +16342,7 @@ load_1276:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1275:
+load_1279:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS 5888(R15), Z29, Z16
@@ -16329,7 +16350,7 @@ load_1275:
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 
-load_1274:
+load_1278:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z16
@@ -16337,7 +16358,7 @@ load_1274:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1273:
+load_1277:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z16
@@ -16345,7 +16366,7 @@ load_1273:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1272:
+load_1276:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z16
@@ -16353,7 +16374,7 @@ load_1272:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1271:
+load_1275:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -16383,28 +16404,28 @@ asked129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1290
+	JAE          above_1294
 	CMPQ         CX, $0x03
-	JAE          above_1291
+	JAE          above_1295
 	CMPQ         CX, $0x02
-	JB           load_1282
-	JMP          load_1283
+	JB           load_1286
+	JMP          load_1287
 
-above_1291:
+above_1295:
 	CMPQ CX, $0x04
-	JB   load_1284
-	JMP  load_1285
+	JB   load_1288
+	JMP  load_1289
 
-above_1290:
+above_1294:
 	CMPQ CX, $0x07
-	JAE  above_1292
+	JAE  above_1296
 	CMPQ CX, $0x06
-	JB   load_1286
-	JMP  load_1287
+	JB   load_1290
+	JMP  load_1291
 
-above_1292:
+above_1296:
 	CMPQ        CX, $0x08
-	JB          load_1288
+	JB          load_1292
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -16413,7 +16434,7 @@ above_1292:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1288:
+load_1292:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -16422,7 +16443,7 @@ load_1288:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1287:
+load_1291:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -16431,7 +16452,7 @@ load_1287:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1286:
+load_1290:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS 5888(R15), Z29, Z16
@@ -16440,7 +16461,7 @@ load_1286:
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 
-load_1285:
+load_1289:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z16
@@ -16449,7 +16470,7 @@ load_1285:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1284:
+load_1288:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z16
@@ -16458,7 +16479,7 @@ load_1284:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1283:
+load_1287:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z16
@@ -16467,7 +16488,7 @@ load_1283:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1282:
+load_1286:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -16496,28 +16517,28 @@ done129:
 	TESTQ $0x00000010, 184(DI)
 	JZ    stage129
 	CMPQ  80(DI), $0x05
-	JAE   above_1301
+	JAE   above_1305
 	CMPQ  80(DI), $0x03
-	JAE   above_1302
+	JAE   above_1306
 	CMPQ  80(DI), $0x02
-	JB    load_1293
-	JMP   load_1294
+	JB    load_1297
+	JMP   load_1298
 
-above_1302:
+above_1306:
 	CMPQ 80(DI), $0x04
-	JB   load_1295
-	JMP  load_1296
+	JB   load_1299
+	JMP  load_1300
 
-above_1301:
+above_1305:
 	CMPQ 80(DI), $0x07
-	JAE  above_1303
+	JAE  above_1307
 	CMPQ 80(DI), $0x06
-	JB   load_1297
-	JMP  load_1298
+	JB   load_1301
+	JMP  load_1302
 
-above_1303:
+above_1307:
 	CMPQ    80(DI), $0x08
-	JB      load_1299
+	JB      load_1303
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -16526,7 +16547,7 @@ above_1303:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -448(CX)
 
-load_1299:
+load_1303:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -16535,7 +16556,7 @@ load_1299:
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, -384(CX)
 
-load_1298:
+load_1302:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -16544,7 +16565,7 @@ load_1298:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -320(CX)
 
-load_1297:
+load_1301:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -16553,7 +16574,7 @@ load_1297:
 	VPERMW    Z6, Z29, Z6
 	VMOVDQU16 Z6, -256(CX)
 
-load_1296:
+load_1300:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -16562,7 +16583,7 @@ load_1296:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -192(CX)
 
-load_1295:
+load_1299:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -16571,7 +16592,7 @@ load_1295:
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, -128(CX)
 
-load_1294:
+load_1298:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -16580,7 +16601,7 @@ load_1294:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1293:
+load_1297:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -16612,28 +16633,28 @@ stage129:
 
 stream129:
 	CMPQ 80(DI), $0x05
-	JAE  above_1312
+	JAE  above_1316
 	CMPQ 80(DI), $0x03
-	JAE  above_1313
+	JAE  above_1317
 	CMPQ 80(DI), $0x02
-	JB   load_1304
-	JMP  load_1305
-
-above_1313:
-	CMPQ 80(DI), $0x04
-	JB   load_1306
-	JMP  load_1307
-
-above_1312:
-	CMPQ 80(DI), $0x07
-	JAE  above_1314
-	CMPQ 80(DI), $0x06
 	JB   load_1308
 	JMP  load_1309
 
-above_1314:
+above_1317:
+	CMPQ 80(DI), $0x04
+	JB   load_1310
+	JMP  load_1311
+
+above_1316:
+	CMPQ 80(DI), $0x07
+	JAE  above_1318
+	CMPQ 80(DI), $0x06
+	JB   load_1312
+	JMP  load_1313
+
+above_1318:
 	CMPQ    80(DI), $0x08
-	JB      load_1310
+	JB      load_1314
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -16642,7 +16663,7 @@ above_1314:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -448(CX)
 
-load_1310:
+load_1314:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -16651,7 +16672,7 @@ load_1310:
 	VPERMW   Z2, Z29, Z2
 	VMOVNTPS Z2, -384(CX)
 
-load_1309:
+load_1313:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -16660,7 +16681,7 @@ load_1309:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -320(CX)
 
-load_1308:
+load_1312:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -16669,7 +16690,7 @@ load_1308:
 	VPERMW   Z6, Z29, Z6
 	VMOVNTPS Z6, -256(CX)
 
-load_1307:
+load_1311:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -16678,7 +16699,7 @@ load_1307:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -192(CX)
 
-load_1306:
+load_1310:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -16687,7 +16708,7 @@ load_1306:
 	VPERMW   Z10, Z29, Z10
 	VMOVNTPS Z10, -128(CX)
 
-load_1305:
+load_1309:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -16696,7 +16717,7 @@ load_1305:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1304:
+load_1308:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -16956,35 +16977,35 @@ start257:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x03
-	JAE   above_1332
+	JAE   above_1336
 	CMPQ  80(DI), $0x02
-	JB    load_1328
-	JMP   load_1329
+	JB    load_1332
+	JMP   load_1333
 
-above_1332:
+above_1336:
 	CMPQ       80(DI), $0x04
-	JB         load_1330
+	JB         load_1334
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 5504(R15)
 	VMOVUPS    Z30, 5568(R15)
 
-load_1330:
+load_1334:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 5632(R15)
 	VMOVUPS    Z30, 5696(R15)
 
-load_1329:
+load_1333:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 5760(R15)
 	VMOVUPS    Z30, 5824(R15)
 
-load_1328:
+load_1332:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -16993,35 +17014,35 @@ load_1328:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JAE        above_1337
+	JAE        above_1341
 	CMPQ       80(DI), $0x02
-	JB         load_1333
-	JMP        load_1334
+	JB         load_1337
+	JMP        load_1338
 
-above_1337:
+above_1341:
 	CMPQ       80(DI), $0x04
-	JB         load_1335
+	JB         load_1339
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 6016(R15)
 	VMOVUPS    Z30, 6080(R15)
 
-load_1335:
+load_1339:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 6144(R15)
 	VMOVUPS    Z30, 6208(R15)
 
-load_1334:
+load_1338:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6272(R15)
 	VMOVUPS    Z30, 6336(R15)
 
-load_1333:
+load_1337:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -17068,14 +17089,14 @@ near257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1342
+	JAE          above_1346
 	CMPQ         CX, $0x02
-	JB           load_1338
-	JMP          load_1339
+	JB           load_1342
+	JMP          load_1343
 
-above_1342:
+above_1346:
 	CMPQ        CX, $0x04
-	JB          load_1340
+	JB          load_1344
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -17083,7 +17104,7 @@ above_1342:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1340:
+load_1344:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -17091,7 +17112,7 @@ load_1340:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1339:
+load_1343:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -17099,7 +17120,7 @@ load_1339:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1338:
+load_1342:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z16
@@ -17110,14 +17131,14 @@ load_1338:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1347
+	JAE          above_1351
 	CMPQ         CX, $0x02
-	JB           load_1343
-	JMP          load_1344
+	JB           load_1347
+	JMP          load_1348
 
-above_1347:
+above_1351:
 	CMPQ        CX, $0x04
-	JB          load_1345
+	JB          load_1349
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z17
@@ -17125,7 +17146,7 @@ above_1347:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1345:
+load_1349:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z17
@@ -17133,7 +17154,7 @@ load_1345:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1344:
+load_1348:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z17
@@ -17141,7 +17162,7 @@ load_1344:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1343:
+load_1347:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -17174,14 +17195,14 @@ asked257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1352
+	JAE          above_1356
 	CMPQ         CX, $0x02
-	JB           load_1348
-	JMP          load_1349
+	JB           load_1352
+	JMP          load_1353
 
-above_1352:
+above_1356:
 	CMPQ        CX, $0x04
-	JB          load_1350
+	JB          load_1354
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -17190,7 +17211,7 @@ above_1352:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1350:
+load_1354:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -17199,7 +17220,7 @@ load_1350:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1349:
+load_1353:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -17208,7 +17229,7 @@ load_1349:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1348:
+load_1352:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z16
@@ -17221,14 +17242,14 @@ load_1348:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JAE          above_1357
+	JAE          above_1361
 	CMPQ         CX, $0x02
-	JB           load_1353
-	JMP          load_1354
+	JB           load_1357
+	JMP          load_1358
 
-above_1357:
+above_1361:
 	CMPQ        CX, $0x04
-	JB          load_1355
+	JB          load_1359
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z17
@@ -17237,7 +17258,7 @@ above_1357:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1355:
+load_1359:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z17
@@ -17246,7 +17267,7 @@ load_1355:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1354:
+load_1358:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z17
@@ -17255,7 +17276,7 @@ load_1354:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1353:
+load_1357:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -17287,14 +17308,14 @@ done257:
 	TESTQ $0x00000010, 184(DI)
 	JZ    stage257
 	CMPQ  80(DI), $0x03
-	JAE   above_1362
+	JAE   above_1366
 	CMPQ  80(DI), $0x02
-	JB    load_1358
-	JMP   load_1359
+	JB    load_1362
+	JMP   load_1363
 
-above_1362:
+above_1366:
 	CMPQ    80(DI), $0x04
-	JB      load_1360
+	JB      load_1364
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -17303,7 +17324,7 @@ above_1362:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -192(CX)
 
-load_1360:
+load_1364:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -17312,7 +17333,7 @@ load_1360:
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, -128(CX)
 
-load_1359:
+load_1363:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -17321,7 +17342,7 @@ load_1359:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -64(CX)
 
-load_1358:
+load_1362:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -17331,14 +17352,14 @@ load_1358:
 	VMOVDQU16 Z6, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x03
-	JAE       above_1367
+	JAE       above_1371
 	CMPQ      80(DI), $0x02
-	JB        load_1363
-	JMP       load_1364
+	JB        load_1367
+	JMP       load_1368
 
-above_1367:
+above_1371:
 	CMPQ    80(DI), $0x04
-	JB      load_1365
+	JB      load_1369
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -17347,7 +17368,7 @@ above_1367:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -192(CX)
 
-load_1365:
+load_1369:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -17356,7 +17377,7 @@ load_1365:
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, -128(CX)
 
-load_1364:
+load_1368:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -17365,7 +17386,7 @@ load_1364:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1363:
+load_1367:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -17397,14 +17418,14 @@ stage257:
 
 stream257:
 	CMPQ 80(DI), $0x03
-	JAE  above_1372
+	JAE  above_1376
 	CMPQ 80(DI), $0x02
-	JB   load_1368
-	JMP  load_1369
+	JB   load_1372
+	JMP  load_1373
 
-above_1372:
+above_1376:
 	CMPQ    80(DI), $0x04
-	JB      load_1370
+	JB      load_1374
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -17413,7 +17434,7 @@ above_1372:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -192(CX)
 
-load_1370:
+load_1374:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -17422,7 +17443,7 @@ load_1370:
 	VPERMW   Z2, Z29, Z2
 	VMOVNTPS Z2, -128(CX)
 
-load_1369:
+load_1373:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -17431,7 +17452,7 @@ load_1369:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -64(CX)
 
-load_1368:
+load_1372:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -17441,14 +17462,14 @@ load_1368:
 	VMOVNTPS Z6, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
-	JAE      above_1377
+	JAE      above_1381
 	CMPQ     80(DI), $0x02
-	JB       load_1373
-	JMP      load_1374
+	JB       load_1377
+	JMP      load_1378
 
-above_1377:
+above_1381:
 	CMPQ    80(DI), $0x04
-	JB      load_1375
+	JB      load_1379
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -17457,7 +17478,7 @@ above_1377:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -192(CX)
 
-load_1375:
+load_1379:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -17466,7 +17487,7 @@ load_1375:
 	VPERMW   Z10, Z29, Z10
 	VMOVNTPS Z10, -128(CX)
 
-load_1374:
+load_1378:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -17475,7 +17496,7 @@ load_1374:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1373:
+load_1377:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -17973,14 +17994,14 @@ start513:
 	MOVQ       AX, R9
 	ADDQ       64(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1409
+	JB         load_1413
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 5504(R15)
 	VMOVUPS    Z30, 5568(R15)
 
-load_1409:
+load_1413:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -17989,14 +18010,14 @@ load_1409:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1411
+	JB         load_1415
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 5760(R15)
 	VMOVUPS    Z30, 5824(R15)
 
-load_1411:
+load_1415:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -18005,14 +18026,14 @@ load_1411:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1413
+	JB         load_1417
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6016(R15)
 	VMOVUPS    Z30, 6080(R15)
 
-load_1413:
+load_1417:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -18021,14 +18042,14 @@ load_1413:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1415
+	JB         load_1419
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6272(R15)
 	VMOVUPS    Z30, 6336(R15)
 
-load_1415:
+load_1419:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -18079,7 +18100,7 @@ near513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1417
+	JB           load_1421
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5504(R15), Z29, Z16
@@ -18087,7 +18108,7 @@ near513:
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 
-load_1417:
+load_1421:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5632(R15), Z29, K5, Z16
@@ -18098,7 +18119,7 @@ load_1417:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1419
+	JB           load_1423
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5760(R15), Z29, Z17
@@ -18106,7 +18127,7 @@ load_1417:
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 
-load_1419:
+load_1423:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z17
@@ -18120,7 +18141,7 @@ load_1419:
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1421
+	JB           load_1425
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6016(R15), Z29, Z17
@@ -18128,7 +18149,7 @@ load_1419:
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 
-load_1421:
+load_1425:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  6144(R15), Z29, K5, Z17
@@ -18139,7 +18160,7 @@ load_1421:
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1423
+	JB           load_1427
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6272(R15), Z29, Z18
@@ -18147,7 +18168,7 @@ load_1421:
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 
-load_1423:
+load_1427:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -18183,7 +18204,7 @@ asked513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1425
+	JB           load_1429
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5504(R15), Z29, Z16
@@ -18192,7 +18213,7 @@ asked513:
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 
-load_1425:
+load_1429:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5632(R15), Z29, K5, Z16
@@ -18205,7 +18226,7 @@ load_1425:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1427
+	JB           load_1431
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5760(R15), Z29, Z17
@@ -18214,7 +18235,7 @@ load_1425:
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 
-load_1427:
+load_1431:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z17
@@ -18230,7 +18251,7 @@ load_1427:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1429
+	JB           load_1433
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6016(R15), Z29, Z17
@@ -18239,7 +18260,7 @@ load_1427:
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 
-load_1429:
+load_1433:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  6144(R15), Z29, K5, Z17
@@ -18252,7 +18273,7 @@ load_1429:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1431
+	JB           load_1435
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6272(R15), Z29, Z18
@@ -18261,7 +18282,7 @@ load_1429:
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 
-load_1431:
+load_1435:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -18444,7 +18465,7 @@ done513:
 	TESTQ   $0x00000010, 184(DI)
 	JZ      stage513
 	CMPQ    80(DI), $0x02
-	JB      load_1433
+	JB      load_1437
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18453,7 +18474,7 @@ done513:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -64(CX)
 
-load_1433:
+load_1437:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -18463,7 +18484,7 @@ load_1433:
 	VMOVDQU16 Z2, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1435
+	JB        load_1439
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -18472,7 +18493,7 @@ load_1433:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -64(CX)
 
-load_1435:
+load_1439:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -18482,7 +18503,7 @@ load_1435:
 	VMOVDQU16 Z6, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1437
+	JB        load_1441
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -18491,7 +18512,7 @@ load_1435:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -64(CX)
 
-load_1437:
+load_1441:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -18501,7 +18522,7 @@ load_1437:
 	VMOVDQU16 Z10, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1439
+	JB        load_1443
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -18510,7 +18531,7 @@ load_1437:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1439:
+load_1443:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -18542,7 +18563,7 @@ stage513:
 
 stream513:
 	CMPQ    80(DI), $0x02
-	JB      load_1441
+	JB      load_1445
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18551,7 +18572,7 @@ stream513:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -64(CX)
 
-load_1441:
+load_1445:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -18561,7 +18582,7 @@ load_1441:
 	VMOVNTPS Z2, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1443
+	JB       load_1447
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -18570,7 +18591,7 @@ load_1441:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -64(CX)
 
-load_1443:
+load_1447:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -18580,7 +18601,7 @@ load_1443:
 	VMOVNTPS Z6, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1445
+	JB       load_1449
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -18589,7 +18610,7 @@ load_1443:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -64(CX)
 
-load_1445:
+load_1449:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -18599,7 +18620,7 @@ load_1445:
 	VMOVNTPS Z10, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1447
+	JB       load_1451
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -18608,7 +18629,7 @@ load_1445:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1447:
+load_1451:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -21416,7 +21437,7 @@ group1:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x40
-	JAE         whole_1675
+	JAE         whole_1679
 	MOVQ        CX, R9
 	IMUL3Q      $0x01, R9, R9
 	SHRQ        $0x02, R9
@@ -21425,7 +21446,7 @@ group1:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1675:
+whole_1679:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -21673,10 +21694,10 @@ total1:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000081
-	JB         below_1676
+	JB         below_1680
 	JMP        done129
 
-below_1676:
+below_1680:
 	JMP done128
 
 scores2:
@@ -21727,7 +21748,7 @@ group2:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x20
-	JAE         whole_1677
+	JAE         whole_1681
 	MOVQ        CX, R9
 	IMUL3Q      $0x02, R9, R9
 	SHRQ        $0x02, R9
@@ -21736,7 +21757,7 @@ group2:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1677:
+whole_1681:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -21886,15 +21907,15 @@ total2:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000101
-	JB         below_1678
+	JB         below_1682
 	CMPQ       72(DI), $0x00000121
-	JB         below_1679
+	JB         below_1683
 	JMP        done289
 
-below_1679:
+below_1683:
 	JMP done257
 
-below_1678:
+below_1682:
 	JMP done256
 
 scores4:
@@ -21929,7 +21950,7 @@ group4:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x10
-	JAE         whole_1680
+	JAE         whole_1684
 	MOVQ        CX, R9
 	IMUL3Q      $0x04, R9, R9
 	SHRQ        $0x02, R9
@@ -21938,7 +21959,7 @@ group4:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1680:
+whole_1684:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -22026,20 +22047,20 @@ total4:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000221
-	JB         below_1681
+	JB         below_1685
 	CMPQ       72(DI), $0x00000261
-	JB         below_1682
+	JB         below_1686
 	JMP        done609
 
-below_1682:
+below_1686:
 	JMP done545
 
-below_1681:
+below_1685:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1683
+	JB   below_1687
 	JMP  done513
 
-below_1683:
+below_1687:
 	JMP done512
 
 scores8:
@@ -22066,7 +22087,7 @@ group8:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x08
-	JAE         whole_1684
+	JAE         whole_1688
 	MOVQ        CX, R9
 	IMUL3Q      $0x08, R9, R9
 	SHRQ        $0x02, R9
@@ -22075,7 +22096,7 @@ group8:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1684:
+whole_1688:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -22135,20 +22156,20 @@ total8:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JB         below_1685
+	JB         below_1689
 	CMPQ       72(DI), $0x00000461
-	JB         below_1686
+	JB         below_1690
 	JMP        done1121
 
-below_1686:
+below_1690:
 	JMP done1057
 
-below_1685:
+below_1689:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1687
+	JB   below_1691
 	JMP  done1025
 
-below_1687:
+below_1691:
 	JMP done1024
 
 scores16:
@@ -22214,15 +22235,15 @@ total16:
 	KMOVW   AX, K2
 	VMOVUPS Z27, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JB      below_1688
+	JB      below_1692
 	CMPQ    72(DI), $0x00000861
-	JB      below_1689
+	JB      below_1693
 	JMP     done2145
 
-below_1689:
+below_1693:
 	JMP done2081
 
-below_1688:
+below_1692:
 	JMP done2048
 
 singles:
@@ -22452,77 +22473,77 @@ row129:
 	ADDQ  224(DI), AX
 	LEAQ  (AX)(BX*8), R9
 	CMPQ  216(DI), $0x05
-	JAE   above_1700
+	JAE   above_1704
 	CMPQ  216(DI), $0x03
-	JAE   above_1701
+	JAE   above_1705
 	CMPQ  216(DI), $0x02
-	JB    load_1692
-	JMP   load_1693
+	JB    load_1696
+	JMP   load_1697
 
-above_1701:
+above_1705:
 	CMPQ 216(DI), $0x04
-	JB   load_1694
-	JMP  load_1695
+	JB   load_1698
+	JMP  load_1699
 
-above_1700:
+above_1704:
 	CMPQ 216(DI), $0x07
-	JAE  above_1702
+	JAE  above_1706
 	CMPQ 216(DI), $0x06
-	JB   load_1696
-	JMP  load_1697
+	JB   load_1700
+	JMP  load_1701
 
-above_1702:
+above_1706:
 	CMPQ       216(DI), $0x08
-	JB         load_1698
+	JB         load_1702
 	PREFETCHT0 -448(R9)
 	VPSLLD     $0x10, -448(AX), Z29
 	VPANDD     -448(AX), Z28, Z30
 	VMOVUPS    Z29, (R15)
 	VMOVUPS    Z30, 64(R15)
 
-load_1698:
+load_1702:
 	PREFETCHT0 -384(R9)
 	VPSLLD     $0x10, -384(AX), Z29
 	VPANDD     -384(AX), Z28, Z30
 	VMOVUPS    Z29, 128(R15)
 	VMOVUPS    Z30, 192(R15)
 
-load_1697:
+load_1701:
 	PREFETCHT0 -320(R9)
 	VPSLLD     $0x10, -320(AX), Z29
 	VPANDD     -320(AX), Z28, Z30
 	VMOVUPS    Z29, 256(R15)
 	VMOVUPS    Z30, 320(R15)
 
-load_1696:
+load_1700:
 	PREFETCHT0 -256(R9)
 	VPSLLD     $0x10, -256(AX), Z29
 	VPANDD     -256(AX), Z28, Z30
 	VMOVUPS    Z29, 384(R15)
 	VMOVUPS    Z30, 448(R15)
 
-load_1695:
+load_1699:
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 512(R15)
 	VMOVUPS    Z30, 576(R15)
 
-load_1694:
+load_1698:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 640(R15)
 	VMOVUPS    Z30, 704(R15)
 
-load_1693:
+load_1697:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 768(R15)
 	VMOVUPS    Z30, 832(R15)
 
-load_1692:
+load_1696:
 	SUBQ        248(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -22538,77 +22559,77 @@ same129:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x05
-	JAE    above_1711
+	JAE    above_1715
 	CMPQ   R10, $0x03
-	JAE    above_1712
+	JAE    above_1716
 	CMPQ   R10, $0x02
-	JB     load_1703
-	JMP    load_1704
+	JB     load_1707
+	JMP    load_1708
 
-above_1712:
+above_1716:
 	CMPQ R10, $0x04
-	JB   load_1705
-	JMP  load_1706
+	JB   load_1709
+	JMP  load_1710
 
-above_1711:
+above_1715:
 	CMPQ R10, $0x07
-	JAE  above_1713
+	JAE  above_1717
 	CMPQ R10, $0x06
-	JB   load_1707
-	JMP  load_1708
+	JB   load_1711
+	JMP  load_1712
 
-above_1713:
+above_1717:
 	CMPQ        R10, $0x08
-	JB          load_1709
+	JB          load_1713
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	PREFETCHT0  -448(R9)
 
-load_1709:
+load_1713:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, Z16
 	VFMADD231PS 192(R15), Z30, Z16
 	PREFETCHT0  -384(R9)
 
-load_1708:
+load_1712:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z16
 	VFMADD231PS 320(R15), Z30, Z16
 	PREFETCHT0  -320(R9)
 
-load_1707:
+load_1711:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, Z16
 	VFMADD231PS 448(R15), Z30, Z16
 	PREFETCHT0  -256(R9)
 
-load_1706:
+load_1710:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z16
 	VFMADD231PS 576(R15), Z30, Z16
 	PREFETCHT0  -192(R9)
 
-load_1705:
+load_1709:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z16
 	VFMADD231PS 704(R15), Z30, Z16
 	PREFETCHT0  -128(R9)
 
-load_1704:
+load_1708:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z16
 	VFMADD231PS 832(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 
-load_1703:
+load_1707:
 	SUBQ        248(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -22719,35 +22740,35 @@ row257:
 	ADDQ  224(DI), AX
 	LEAQ  (AX)(BX*8), R9
 	CMPQ  216(DI), $0x03
-	JAE   above_1724
+	JAE   above_1728
 	CMPQ  216(DI), $0x02
-	JB    load_1720
-	JMP   load_1721
+	JB    load_1724
+	JMP   load_1725
 
-above_1724:
+above_1728:
 	CMPQ       216(DI), $0x04
-	JB         load_1722
+	JB         load_1726
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, (R15)
 	VMOVUPS    Z30, 64(R15)
 
-load_1722:
+load_1726:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 128(R15)
 	VMOVUPS    Z30, 192(R15)
 
-load_1721:
+load_1725:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 256(R15)
 	VMOVUPS    Z30, 320(R15)
 
-load_1720:
+load_1724:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -22756,35 +22777,35 @@ load_1720:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x03
-	JAE        above_1729
+	JAE        above_1733
 	CMPQ       216(DI), $0x02
-	JB         load_1725
-	JMP        load_1726
+	JB         load_1729
+	JMP        load_1730
 
-above_1729:
+above_1733:
 	CMPQ       216(DI), $0x04
-	JB         load_1727
+	JB         load_1731
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 512(R15)
 	VMOVUPS    Z30, 576(R15)
 
-load_1727:
+load_1731:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 640(R15)
 	VMOVUPS    Z30, 704(R15)
 
-load_1726:
+load_1730:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 768(R15)
 	VMOVUPS    Z30, 832(R15)
 
-load_1725:
+load_1729:
 	SUBQ        248(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -22800,35 +22821,35 @@ same257:
 	LEAQ   (AX)(BX*8), R9
 	VPXORD Z16, Z16, Z16
 	CMPQ   R10, $0x03
-	JAE    above_1734
+	JAE    above_1738
 	CMPQ   R10, $0x02
-	JB     load_1730
-	JMP    load_1731
+	JB     load_1734
+	JMP    load_1735
 
-above_1734:
+above_1738:
 	CMPQ        R10, $0x04
-	JB          load_1732
+	JB          load_1736
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	PREFETCHT0  -192(R9)
 
-load_1732:
+load_1736:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, Z16
 	VFMADD231PS 192(R15), Z30, Z16
 	PREFETCHT0  -128(R9)
 
-load_1731:
+load_1735:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z16
 	VFMADD231PS 320(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 
-load_1730:
+load_1734:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, K5, Z16
@@ -22838,35 +22859,35 @@ load_1730:
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x03
-	JAE         above_1739
+	JAE         above_1743
 	CMPQ        R10, $0x02
-	JB          load_1735
-	JMP         load_1736
+	JB          load_1739
+	JMP         load_1740
 
-above_1739:
+above_1743:
 	CMPQ        R10, $0x04
-	JB          load_1737
+	JB          load_1741
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
 	PREFETCHT0  -192(R9)
 
-load_1737:
+load_1741:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, Z17
 	VFMADD231PS 704(R15), Z30, Z17
 	PREFETCHT0  -128(R9)
 
-load_1736:
+load_1740:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z17
 	VFMADD231PS 832(R15), Z30, Z17
 	PREFETCHT0  -64(R9)
 
-load_1735:
+load_1739:
 	SUBQ        248(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -23064,14 +23085,14 @@ row513:
 	ADDQ       224(DI), AX
 	LEAQ       (AX)(BX*8), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1754
+	JB         load_1758
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, (R15)
 	VMOVUPS    Z30, 64(R15)
 
-load_1754:
+load_1758:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -23080,14 +23101,14 @@ load_1754:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1756
+	JB         load_1760
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 256(R15)
 	VMOVUPS    Z30, 320(R15)
 
-load_1756:
+load_1760:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -23096,14 +23117,14 @@ load_1756:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1758
+	JB         load_1762
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 512(R15)
 	VMOVUPS    Z30, 576(R15)
 
-load_1758:
+load_1762:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -23112,14 +23133,14 @@ load_1758:
 	ADDQ       232(DI), AX
 	ADDQ       232(DI), R9
 	CMPQ       216(DI), $0x02
-	JB         load_1760
+	JB         load_1764
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 768(R15)
 	VMOVUPS    Z30, 832(R15)
 
-load_1760:
+load_1764:
 	SUBQ        248(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -23135,14 +23156,14 @@ same513:
 	LEAQ        (AX)(BX*8), R9
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R10, $0x02
-	JB          load_1762
+	JB          load_1766
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS (R15), Z29, Z16
 	VFMADD231PS 64(R15), Z30, Z16
 	PREFETCHT0  -64(R9)
 
-load_1762:
+load_1766:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 128(R15), Z29, K5, Z16
@@ -23152,14 +23173,14 @@ load_1762:
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x02
-	JB          load_1764
+	JB          load_1768
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 256(R15), Z29, Z17
 	VFMADD231PS 320(R15), Z30, Z17
 	PREFETCHT0  -64(R9)
 
-load_1764:
+load_1768:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 384(R15), Z29, K5, Z17
@@ -23172,14 +23193,14 @@ load_1764:
 	VPXORD      Z17, Z17, Z17
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x02
-	JB          load_1766
+	JB          load_1770
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 512(R15), Z29, Z17
 	VFMADD231PS 576(R15), Z30, Z17
 	PREFETCHT0  -64(R9)
 
-load_1766:
+load_1770:
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VFMADD231PS 640(R15), Z29, K5, Z17
@@ -23189,14 +23210,14 @@ load_1766:
 	VPXORD      Z18, Z18, Z18
 	ADDQ        232(DI), R9
 	CMPQ        R10, $0x02
-	JB          load_1768
+	JB          load_1772
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 768(R15), Z29, Z18
 	VFMADD231PS 832(R15), Z30, Z18
 	PREFETCHT0  -64(R9)
 
-load_1768:
+load_1772:
 	SUBQ        248(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24577,28 +24598,28 @@ row:
 	TESTQ     $0x00000010, 64(DI)
 	JZ        rounded
 	CMPQ      R10, $0x05
-	JAE       above_1878
+	JAE       above_1882
 	CMPQ      R10, $0x03
-	JAE       above_1879
+	JAE       above_1883
 	CMPQ      R10, $0x02
-	JB        load_1870
-	JMP       load_1871
+	JB        load_1874
+	JMP       load_1875
 
-above_1879:
+above_1883:
 	CMPQ R10, $0x04
-	JB   load_1872
-	JMP  load_1873
+	JB   load_1876
+	JMP  load_1877
 
-above_1878:
+above_1882:
 	CMPQ R10, $0x07
-	JAE  above_1880
+	JAE  above_1884
 	CMPQ R10, $0x06
-	JB   load_1874
-	JMP  load_1875
+	JB   load_1878
+	JMP  load_1879
 
-above_1880:
+above_1884:
 	CMPQ        R10, $0x08
-	JB          load_1876
+	JB          load_1880
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -24616,7 +24637,7 @@ above_1880:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -448(CX)
 
-load_1876:
+load_1880:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -24634,7 +24655,7 @@ load_1876:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -384(CX)
 
-load_1875:
+load_1879:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -24652,7 +24673,7 @@ load_1875:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -320(CX)
 
-load_1874:
+load_1878:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -24668,7 +24689,7 @@ load_1874:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -256(CX)
 
-load_1873:
+load_1877:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -24684,7 +24705,7 @@ load_1873:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -192(CX)
 
-load_1872:
+load_1876:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -24700,7 +24721,7 @@ load_1872:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -128(CX)
 
-load_1871:
+load_1875:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -24716,7 +24737,7 @@ load_1871:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -64(CX)
 
-load_1870:
+load_1874:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24737,28 +24758,28 @@ dz:
 
 added:
 	CMPQ R10, $0x05
-	JAE  above_1889
+	JAE  above_1893
 	CMPQ R10, $0x03
-	JAE  above_1890
+	JAE  above_1894
 	CMPQ R10, $0x02
-	JB   load_1881
-	JMP  load_1882
-
-above_1890:
-	CMPQ R10, $0x04
-	JB   load_1883
-	JMP  load_1884
-
-above_1889:
-	CMPQ R10, $0x07
-	JAE  above_1891
-	CMPQ R10, $0x06
 	JB   load_1885
 	JMP  load_1886
 
-above_1891:
+above_1894:
+	CMPQ R10, $0x04
+	JB   load_1887
+	JMP  load_1888
+
+above_1893:
+	CMPQ R10, $0x07
+	JAE  above_1895
+	CMPQ R10, $0x06
+	JB   load_1889
+	JMP  load_1890
+
+above_1895:
 	CMPQ        R10, $0x08
-	JB          load_1887
+	JB          load_1891
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(AX), Z29
@@ -24769,7 +24790,7 @@ above_1891:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
 
-load_1887:
+load_1891:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(AX), Z29
@@ -24780,7 +24801,7 @@ load_1887:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
 
-load_1886:
+load_1890:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(AX), Z29
@@ -24791,7 +24812,7 @@ load_1886:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z5
 
-load_1885:
+load_1889:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(AX), Z29
 	VMOVUPS     -256(AX), Z30
@@ -24800,7 +24821,7 @@ load_1885:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS Z30, Z31, Z7
 
-load_1884:
+load_1888:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(AX), Z29
 	VMOVUPS     -192(AX), Z30
@@ -24809,7 +24830,7 @@ load_1884:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS Z30, Z31, Z9
 
-load_1883:
+load_1887:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(AX), Z29
 	VMOVUPS     -128(AX), Z30
@@ -24818,7 +24839,7 @@ load_1883:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS Z30, Z31, Z11
 
-load_1882:
+load_1886:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(AX), Z29
 	VMOVUPS     -64(AX), Z30
@@ -24827,7 +24848,7 @@ load_1882:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS Z30, Z31, Z13
 
-load_1881:
+load_1885:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24861,28 +24882,28 @@ load_1881:
 
 rounded:
 	CMPQ R10, $0x05
-	JAE  above_1900
+	JAE  above_1904
 	CMPQ R10, $0x03
-	JAE  above_1901
+	JAE  above_1905
 	CMPQ R10, $0x02
-	JB   load_1892
-	JMP  load_1893
-
-above_1901:
-	CMPQ R10, $0x04
-	JB   load_1894
-	JMP  load_1895
-
-above_1900:
-	CMPQ R10, $0x07
-	JAE  above_1902
-	CMPQ R10, $0x06
 	JB   load_1896
 	JMP  load_1897
 
-above_1902:
+above_1905:
+	CMPQ R10, $0x04
+	JB   load_1898
+	JMP  load_1899
+
+above_1904:
+	CMPQ R10, $0x07
+	JAE  above_1906
+	CMPQ R10, $0x06
+	JB   load_1900
+	JMP  load_1901
+
+above_1906:
 	CMPQ        R10, $0x08
-	JB          load_1898
+	JB          load_1902
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -24912,7 +24933,7 @@ above_1902:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -448(CX)
 
-load_1898:
+load_1902:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -24942,7 +24963,7 @@ load_1898:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -384(CX)
 
-load_1897:
+load_1901:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -24972,7 +24993,7 @@ load_1897:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -320(CX)
 
-load_1896:
+load_1900:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -25000,7 +25021,7 @@ load_1896:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -256(CX)
 
-load_1895:
+load_1899:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -25028,7 +25049,7 @@ load_1895:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -192(CX)
 
-load_1894:
+load_1898:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -25056,7 +25077,7 @@ load_1894:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -128(CX)
 
-load_1893:
+load_1897:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -25084,7 +25105,7 @@ load_1893:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -64(CX)
 
-load_1892:
+load_1896:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29

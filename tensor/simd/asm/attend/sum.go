@@ -27,6 +27,7 @@ var (
 	at, tmp   = RAX, R9
 	zrow      = R15
 	eachSum   = R15 // loads a run, of the forward pass
+	askEnd    = R15 // entries before it ask for others
 	upper     = Z28 // of bfloat16 rows: the mask of odd columns
 	x, y, w   = Z29, Z30, Z31
 	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "mask", "mode",
@@ -198,18 +199,24 @@ func (l sumLoop) label() string { return fmt.Sprintf("loop%d", l.number()) }
 
 func (l sumLoop) body(heads spread) {
 	Label(l.label())
-	CMPQ(index, end)
-	JAE(LabelRef("done"))
-	if l.bf16 {
-		entryRow()
-		l.askBlocks()
-	} else {
-		l.askLine()
-		entryRow()
+	again, stop, done := l.label(), end, "done"
+	if l.ask {
+		again, stop, done = l.label()+"again", askEnd, l.near().label()
+		l.askUntil()
+		Label(again)
 	}
+	CMPQ(index, stop)
+	JAE(LabelRef(done))
+	switch {
+	case l.ask:
+		l.askBlocks()
+	case !l.bf16:
+		l.askLine()
+	}
+	entryRow()
 	for v := l.n - 1; v >= 0; v-- {
 		if l.ask {
-			PREFETCHT0(Mem{Base: tmp, Disp: -64 * v})
+			PREFETCHT0(Mem{Base: src, Index: tmp, Scale: 1, Disp: -64 * v})
 		}
 		if i := l.n - 1 - v; l.heads > 0 && i%(l.n/l.heads) == 0 {
 			VBROADCASTSS(Mem{Base: weight, Disp: 4 * (i / (l.n / l.heads))}, w)
@@ -217,7 +224,13 @@ func (l sumLoop) body(heads spread) {
 		l.add(v, heads)
 	}
 	ADDQ(gap, weight)
-	JMP(LabelRef(l.label()))
+	JMP(LabelRef(again))
+}
+
+// near is the same loop for rows that nobody asks for.
+func (l sumLoop) near() sumLoop {
+	l.ask = false
+	return l
 }
 
 // add adds load v of the row at at.
@@ -258,17 +271,35 @@ func (l sumLoop) askLine() {
 	Label(skip)
 }
 
-// askBlocks asks as sums over neighbours do (asm/sparse, prefetch16): for two lines of a row far ahead, and sets tmp to the
-// one whose lines are asked for between those that are summed.
-func (l sumLoop) askBlocks() {
-	switch {
-	case !l.ask:
-	case l.n <= 2:
-		askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0, 0)
-	default:
-		askRow(Mem{Base: index, Index: ahead, Scale: 2}, -64*(l.n-1), 2)
-		askRow(Mem{Base: index, Disp: 12}, 0, 0)
+// askUntil sets askEnd to the row's end or, at the end of all, to where there is no entry to ask for.
+func (l sumLoop) askUntil() {
+	MOVQ(last, askEnd)
+	SUBQ(ahead, askEnd)
+	if l.far() {
+		SUBQ(ahead, askEnd)
 	}
+	CMPQ(askEnd, end)
+	CMOVQHI(end, askEnd)
+}
+
+// far says whether rows are asked for twice.
+func (l sumLoop) far() bool { return l.n > 2 }
+
+// askBlocks asks as sums over neighbours do (asm/sparse, prefetch16): for two lines of a row far ahead, and sets tmp to how far from
+// src the one is whose lines are asked for between those that are summed.
+func (l sumLoop) askBlocks() {
+	if !l.far() {
+		MOVL(Mem{Base: index, Index: ahead, Scale: 1}, tmp.As32())
+		IMULQ(stride, tmp)
+		return
+	}
+	MOVL(Mem{Base: index, Index: ahead, Scale: 2}, tmp.As32())
+	IMULQ(stride, tmp)
+	for line := range 2 {
+		PREFETCHT0(Mem{Base: src, Index: tmp, Scale: 1, Disp: 64 * (line - l.n + 1)})
+	}
+	MOVL(Mem{Base: index, Disp: 16}, tmp.As32())
+	IMULQ(stride, tmp)
 }
 
 // scale multiplies a row's sums by what its coefficients were not divided by, and dropout's factor.

@@ -26,16 +26,29 @@ func (p together) entries() int { return 16 / int(p) }
 // shift is how far the number of an entry is to be shifted to where its row of scores is.
 func (p together) shift() int { return bits.Len(uint(4*p)) - 1 }
 
-// lanes is validLanes; K2 becomes the entries left, those of a vector at most.
-func (p together) lanes() {
-	MOVL(U32(p.entries()), wTmp2.As32())
-	CMPQ(wLeft, wTmp2)
-	CMOVQLT(wLeft, wTmp2)
-	BZHIL(wTmp2.As32(), wFull.As32(), wTmp.As32())
+// allLanes sets K1 to all lanes and K2 to a vector's entries.
+func (p together) allLanes() {
+	KXNORW(K1, K1, K1)
+	p.allEntries()
+}
+
+func (p together) allEntries() {
+	MOVL(U32(1<<p.entries()-1), wTmp.As32())
 	KMOVW(wTmp.As32(), K2)
+}
+
+// lanes is validLanes, where all were set before: K1 and K2 become those of the entries left, if these are no whole vector.
+func (p together) lanes() {
+	all := lanes.NewLabel("all")
+	CMPQ(wLeft, U8(p.entries()))
+	JAE(LabelRef(all))
+	BZHIL(wLeft.As32(), wFull.As32(), wTmp.As32())
+	KMOVW(wTmp.As32(), K2)
+	MOVL(wLeft.As32(), wTmp2.As32())
 	SHLL(U8(bits.Len(uint(p))-1), wTmp2.As32())
 	BZHIL(wTmp2.As32(), wHeads.As32(), wTmp2.As32())
 	KMOVW(wTmp2.As32(), K1)
+	Label(all)
 }
 
 // ask is askAhead for rows of scores.

@@ -205,6 +205,9 @@ func weights(p together) {
 	s, t, j := Z0, Z1, Z2
 	MOVQ(wIndex, R14)
 	MOVQ(wLeft, R15)
+	if p > 0 {
+		p.allLanes()
+	}
 	Label("score")
 	if p > 0 {
 		p.ask(f, wBase, "last")
@@ -234,8 +237,12 @@ func weights(p together) {
 	overEntries(top, t, func(a, b VecPhysical, k OpmaskPhysical) { VMAXPS(a, b, k, b) })
 
 	CMPQ(f.mem("drop"), U8(0))
-	JE(LabelRef("exp"))
+	JE(LabelRef("drawn"))
 	rowKey(f)
+	Label("drawn")
+	if p > 0 {
+		p.allLanes()
+	}
 	Label("exp")
 	if p > 0 {
 		p.lanes()
@@ -259,6 +266,9 @@ func weights(p together) {
 	JZ(LabelRef("plain"))
 	gather(wIDs, 0, j, t)
 	VMOVAPS(t, j)
+	if p > 0 {
+		p.allEntries()
+	}
 	Label("plain")
 	VPADDD_BCST(f.mem("firstSrc"), j, j)
 	VPMULLD(srcFactor, j, j)
