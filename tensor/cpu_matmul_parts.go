@@ -34,7 +34,7 @@ var thirds = parts{
 	func(t *simd.Halves, level simd.Level) {
 		u := simd.Tiles32{
 			A: t.A, B: t.B, C: t.C, APanel: t.APanel, BPanel: t.BPanel, CRow: t.CRow,
-			Depth: t.Depth, Rows: t.Rows, Panels: t.Panels, Add: t.Add, Ahead: t.Ahead, AheadStep: t.AheadStep,
+			Depth: t.Depth, Rows: t.Rows, Panels: t.Panels, Add: t.Add, Ahead: t.Ahead, AheadStep: t.AheadStep, AheadApart: t.AheadApart,
 		}
 		u.Run(level)
 	},
@@ -105,6 +105,7 @@ func (c *CPU) tallSmallParts(dst, a, b Matrix, op MatMul) {
 			t.Own = flag(4*dst.Rows*dst.stride >= farResult && t.Past == 0)
 			t.Rows, t.Panels = up32(out.Rows)/32, cols/32
 			t.BPanel = 2 * panels.stride
+			next := acrossNext(t.Rows*t.Panels*blocks, in)
 			for first := 0; first < blocks; first += depth {
 				t.Depth = min(depth, blocks-first)
 				part := in.Columns(32*first, min(in.Cols, 32*(first+t.Depth)))
@@ -112,8 +113,7 @@ func (c *CPU) tallSmallParts(dst, a, b Matrix, op MatMul) {
 				t.A, t.APanel = unsafe.Pointer(&strips[0]), 2*t.Depth*p.block
 				t.B = unsafe.Add(panels.base(), 2*first*p.block)
 				t.Add = flag(op.Add || first > 0)
-				t.Ahead = uintptr(part.base()) + uintptr(4*splitRows*a.stride)
-				t.AheadStep = min(1024, 4096/t.Panels)
+				t.Ahead, t.AheadStep, t.AheadApart = next.take(t.Rows * t.Panels * t.Depth)
 				p.run(t, c.level)
 			}
 			if sum.base() != out.base() || !op.After.Empty() {
@@ -187,7 +187,7 @@ func (c *CPU) tallTallParts(dst, a, b Matrix, op MatMul) {
 			t.BackA, t.Room = unsafe.Pointer(&backA[0]), unsafe.Pointer(&back[0])
 			t.CRow, t.Add = 4*sum.stride, flag(lo > first)
 			steps := t.Depth * t.Rows
-			next := nextSlice(partA, partB, steps*n/32)
+			next := acrossNext(steps*n/32, partA, partB)
 			for j := range n / 32 {
 				at := j % wide
 				if at == 0 {
@@ -195,7 +195,7 @@ func (c *CPU) tallTallParts(dst, a, b Matrix, op MatMul) {
 					p.pairs(c.level, right, backB, some.f32, some.Rows, some.Cols, some.stride, panel)
 				}
 				t.B, t.BackB, t.C = unsafe.Pointer(&right[at*panel]), unsafe.Pointer(&backB[32*at]), unsafe.Pointer(&sum.f32[32*j])
-				t.Ahead, t.AheadStep = next.take(steps)
+				t.Ahead, t.AheadStep, t.AheadApart = next.take(steps)
 				p.run(t, c.level)
 			}
 		}

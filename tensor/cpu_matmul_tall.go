@@ -197,6 +197,43 @@ func (x *ahead) take(k int) (uintptr, int) {
 	return from, x.step
 }
 
+// across is ahead for products that ask for pairs of lines of eight places at a time: each side's rows in eighths, so
+// that lines of several pages are under way at once.
+type across struct {
+	sides [2]struct {
+		at    uintptr
+		apart int // bytes from one place to the next
+	}
+	side, done, step int
+}
+
+// acrossNext hands out the rows that follow those of one side or two.
+func acrossNext(steps int, sides ...Matrix) across {
+	var x across
+	total := 0
+	for i, m := range sides {
+		bytes := m.Rows * m.stride * m.dtype.Size()
+		s := &x.sides[i]
+		s.at, s.apart = uintptr(m.base())+uintptr(bytes), (bytes/8+63)&^63
+		total += s.apart
+	}
+	if len(sides) == 1 {
+		x.sides[1] = x.sides[0]
+	}
+	x.step = min(128, (total/steps+63)&^63)
+	return x
+}
+
+func (x *across) take(steps int) (at uintptr, step, apart int) {
+	if x.side == 0 && x.done >= x.sides[0].apart {
+		x.side, x.done = 1, 0
+	}
+	s := &x.sides[x.side]
+	at = s.at + uintptr(x.done)
+	x.done += steps * x.step
+	return at, x.step, s.apart
+}
+
 func pack(level simd.Level, dst []float32, src Matrix, p simd.Packing) {
 	if src.dtype == BF16 {
 		p.PackRows16(level, dst, src.b16, src.Rows, src.Cols, src.stride)

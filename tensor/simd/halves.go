@@ -33,10 +33,10 @@ type Halves struct {
 	Add                  int
 	Own                  int // C is far: ask for it before it is written
 	Past                 int // C is lines on their own, and not added to: write it past the caches
-	// Ahead is memory the caller will need next: 1024 bytes from it are asked for in each
-	// step of depth, AheadStep further each time.
-	Ahead     uintptr
-	AheadStep int
+	// Ahead is memory the caller will need next: in each step of depth 16 lines are asked for, in pairs that are
+	// AheadApart bytes from each other, AheadStep further each time.
+	Ahead                 uintptr
+	AheadStep, AheadApart int
 }
 
 // HalfBlock is how many numbers of half precision a block of 32 x 32 float32 takes: two halves, and a cache line so

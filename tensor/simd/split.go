@@ -30,10 +30,10 @@ type Tiles32 struct {
 	APanel, BPanel, CRow int
 	Depth, Rows, Panels  int
 	Add                  int
-	// Ahead is memory the caller will need next: 1024 bytes from it are asked for in each
-	// step of depth, AheadStep further each time.
-	Ahead     uintptr
-	AheadStep int
+	// Ahead is memory the caller will need next: in each step of depth 16 lines are asked for, in pairs that are
+	// AheadApart bytes from each other, AheadStep further each time.
+	Ahead                 uintptr
+	AheadStep, AheadApart int
 }
 
 // SplitBlock is how many bfloat16 a block of 32 x 32 float32 takes: three thirds, and a cache

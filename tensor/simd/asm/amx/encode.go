@@ -110,3 +110,12 @@ func loadParams(names string, to ...GPPhysical) {
 		Load(Param(name), to[i])
 	}
 }
+
+// askLine asks for a line of those that a kernel asks for in pairs, some bytes from each other: the next place's after
+// every second one.
+func askLine(place, apart GPPhysical, asked *int) {
+	PREFETCHT1(Mem{Base: place, Disp: *asked % 2 * 64})
+	if *asked++; *asked%2 == 0 {
+		ADDQ(apart, place)
+	}
+}

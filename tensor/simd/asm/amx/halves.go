@@ -259,6 +259,7 @@ const (
 	fieldHalfPast
 	fieldHalfAhead
 	fieldHalfAheadStep
+	fieldHalfAheadApart
 )
 
 // productHalves goes over panels of 32 columns, in each over strips of 32 rows, in each over depth: three of the
@@ -277,6 +278,7 @@ func productHalves() {
 	c, crow, line := R8, R9, RCX
 	a, b, tmp, stripA := RSI, RDI, RBX, RDX
 	k, rows, panels, ahead, room := R11, R12, R10, R15, R13
+	ask, apart := tmp, R14
 	local := AllocLocal(56)
 	panelB, panelC, backA, backB := local, local.Offset(8), local.Offset(16), local.Offset(24)
 	// Of the strip whose sums are in the room.
@@ -292,6 +294,7 @@ func productHalves() {
 	field(fieldHalfCRow, crow)
 	field(fieldHalfPanels, panels)
 	field(fieldHalfAhead, ahead)
+	field(fieldHalfAheadApart, apart)
 	field(fieldHalfRoom, room)
 	MOVQ(U32(64), line)
 	// K1: the lanes of C that are added to, all or none.
@@ -329,10 +332,10 @@ func productHalves() {
 			multiplyHalves(i, 4+i/2, 6+i%2)
 		}
 		for range lines {
-			PREFETCHT1(Mem{Base: ahead, Disp: 64 * asked})
-			asked++
+			askLine(ask, apart, &asked)
 		}
 	}
+	MOVQ(ahead, ask)
 	half(4, a, 0)
 	half(6, b, 1)
 	four(6)

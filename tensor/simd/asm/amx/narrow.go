@@ -115,10 +115,7 @@ func product48() {
 	asked, gaps := 0, 30 // twelve loads, eighteen products
 	gap := func() {
 		for range (32 - asked + gaps - 1) / gaps {
-			PREFETCHT1(Mem{Base: ahead, Disp: asked % 2 * 64})
-			if asked++; asked%2 == 0 {
-				ADDQ(apart, ahead)
-			}
+			askLine(ahead, apart, &asked)
 		}
 		n := min(gapWork, len(work))
 		for _, do := range work[:n] {

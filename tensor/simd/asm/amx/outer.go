@@ -139,10 +139,7 @@ func outerHalves() {
 		gaps, asked := 17, 0 // eight loads, nine products
 		gap := func() {
 			for range (outerAsks - asked + gaps - 1) / gaps {
-				PREFETCHT1(Mem{Base: ask, Disp: asked % 2 * 64})
-				if asked++; asked%2 == 0 {
-					ADDQ(apart, ask)
-				}
+				askLine(ask, apart, &asked)
 			}
 			n := (len(work) + gaps - 1) / gaps
 			for _, do := range work[:n] {

@@ -191,6 +191,7 @@ const (
 	field32Add
 	field32Ahead
 	field32AheadStep
+	field32AheadApart
 )
 
 // product32 goes over panels of 32 columns, in each over strips of 32 rows, in each
@@ -207,6 +208,7 @@ func product32() {
 	c, crow, line := R8, R9, RCX
 	a, b, tmp, stripA := RSI, RDI, RBX, RDX
 	k, rows, panels, ahead := R11, R12, R10, R15
+	place, between := tmp, R14
 	local := AllocLocal(16)
 	panelB, panelC := local, local.Offset(8)
 	field(field32B, b)
@@ -216,6 +218,7 @@ func product32() {
 	field(field32CRow, crow)
 	field(field32Panels, panels)
 	field(field32Ahead, ahead)
+	field(field32AheadApart, between)
 	MOVQ(U32(64), line)
 
 	Label("panel")
@@ -260,10 +263,10 @@ func product32() {
 	asked := 0
 	ask := func(lines int) {
 		for range lines {
-			PREFETCHT1(Mem{Base: ahead, Disp: 64 * asked})
-			asked++
+			askLine(place, between, &asked)
 		}
 	}
+	MOVQ(ahead, place)
 	third(4, a, 0)
 	third(6, b, 2)
 	four()
