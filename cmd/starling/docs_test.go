@@ -1,0 +1,150 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+var (
+	flagName = regexp.MustCompile(`(^|[^\w-])--([a-z][a-z0-9-]*)`)
+	called   = regexp.MustCompile(`(?:^|[\s/(])starling ((?:bench )?[a-z]+)((?: [^|;&)]*)?)`)
+	quoted   = regexp.MustCompile("`[^`]*`")
+	joined   = regexp.MustCompile(`\\\n\s*`)
+)
+
+// othersFlags are those of programs beside ours that pages show.
+var othersFlags = []string{
+	"bind-to", "oversubscribe", // mpirun
+	"cpus-per-task", "mpi", // srun
+	"no-python", "nproc-per-node", // torchrun
+	"bidir",        // iperf3
+	"from-literal", // kubectl
+}
+
+// flagsOf are the flags of all commands, by what is typed.
+func flagsOf(c *cobra.Command, typed string, into map[string]map[string]bool) {
+	c.InitDefaultHelpFlag()
+	c.InitDefaultVersionFlag()
+	names := map[string]bool{}
+	for _, line := range strings.Split(c.Flags().FlagUsages()+c.InheritedFlags().FlagUsages(), "\n") {
+		if m := flagName.FindStringSubmatch(line); m != nil {
+			names[m[2]] = true
+		}
+	}
+	into[typed] = names
+	for _, sub := range c.Commands() {
+		flagsOf(sub, strings.TrimSpace(typed+" "+sub.Name()), into)
+	}
+}
+
+// misnamed are the flags in calls of starling in a text that the command has not.
+func misnamed(text string, flags map[string]map[string]bool) (wrong []string) {
+	for _, line := range strings.Split(joined.ReplaceAllString(text, " "), "\n") {
+		line, _, _ = strings.Cut(line, " # ")
+		for _, call := range called.FindAllStringSubmatch(line, -1) {
+			has, ok := flags[call[1]]
+			for _, m := range flagName.FindAllStringSubmatch(call[2], -1) {
+				if ok && !has[m[2]] {
+					wrong = append(wrong, call[1]+" --"+m[2])
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+// codeOf is what a page shows as typed: indented lines, fences and quotes.
+func codeOf(page string) (code string) {
+	fenced := false
+	for _, line := range strings.SplitAfter(page, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced = !fenced
+		case fenced || strings.HasPrefix(line, "    "):
+			code += line
+		default:
+			for _, q := range quoted.FindAllString(line, -1) {
+				code += strings.Trim(q, "`") + "\n"
+			}
+		}
+	}
+	return code
+}
+
+// TestPagesNameFlags: a flag that a page tells of exists: of starling, of a script of ours or,
+// where it is listed, of another program; and where it is typed, as in our help's examples, the
+// command has it.
+func TestPagesNameFlags(t *testing.T) {
+	flags := map[string]map[string]bool{}
+	top := root(nil)
+	flagsOf(top, "", flags)
+	known := map[string]bool{}
+	for _, names := range flags {
+		for name := range names {
+			known[name] = true
+		}
+	}
+	scripts := ""
+	pages := map[string]string{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		in := strings.TrimPrefix(filepath.ToSlash(path), "../../")
+		if err != nil || d.IsDir() {
+			if in == ".git" || in == "build" || in == "bin" {
+				return fs.SkipDir
+			}
+			return err
+		}
+		text := func() string {
+			b, e := os.ReadFile(path)
+			err = e
+			return string(b)
+		}
+		switch {
+		case strings.HasPrefix(in, "scripts/"):
+			scripts += text()
+		case strings.HasSuffix(in, ".md") && in != "CHANGELOG.md": // which tells of what was, too
+			pages[in] = text()
+		}
+		return err
+	})
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for page, text := range pages {
+		for _, m := range flagName.FindAllStringSubmatch(text, -1) {
+			if !known[m[2]] && !slices.Contains(othersFlags, m[2]) && !strings.Contains(scripts, "--"+m[2]) {
+				t.Errorf("%s tells of --%s, which nothing has", page, m[2])
+			}
+		}
+		for _, wrong := range misnamed(codeOf(text), flags) {
+			t.Errorf("%s types starling %s, which the command has not", page, wrong)
+		}
+	}
+	examples(top, func(c *cobra.Command) {
+		for _, wrong := range misnamed(c.Example, flags) {
+			t.Errorf("the help of %s types starling %s, which the command has not", c.CommandPath(), wrong)
+		}
+	})
+}
+
+func examples(c *cobra.Command, visit func(*cobra.Command)) {
+	visit(c)
+	for _, sub := range c.Commands() {
+		examples(sub, visit)
+	}
+}
+
+func TestMisnamedFlagsAreFound(t *testing.T) {
+	flags := map[string]map[string]bool{"train": {"model": true}, "bench wire": {"only": true}}
+	text := "    ./bin/starling train g --model gcn \\\n      --modle x # --y\nstarling bench wire --ops a | starling train --only\n"
+	if got := strings.Join(misnamed(text, flags), ", "); got != "train --modle, bench wire --ops, train --only" {
+		t.Error(got)
+	}
+}
