@@ -59,6 +59,11 @@ func (d *dry) Scratch(t tensor.DType, rows, cols int) tensor.Matrix {
 	return d.CPU.Scratch(t, rows, cols)
 }
 
+func (d *dry) Room(bytes int) (tensor.Matrix, []byte) {
+	m := d.Scratch(tensor.F32, (bytes+3)/4, 1)
+	return m, d.Bytes(m)[:bytes]
+}
+
 // SparseTranspose does not move values, but has room for them.
 func (d *dry) SparseTranspose(s *tensor.Sparse, ptr []int64, index []uint32, perm []uint32) *tensor.Sparse {
 	if s.Values().IsZero() {

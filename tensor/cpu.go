@@ -96,6 +96,7 @@ func (c *CPU) Upload32(dst Matrix, host []float32) { upload(dst, host) }
 func (c *CPU) Download(host []float64, m Matrix)   { download(host, m) }
 func (c *CPU) Download32(host []float32, m Matrix) { download(host, m) }
 func (c *CPU) Bytes(m Matrix) []byte               { return m.bytes() }
+func (c *CPU) Room(bytes int) (Matrix, []byte)     { return roomOf(c, bytes) }
 func (c *CPU) Indices(host []uint32) Index         { return Index{nonNil(host)} }
 func (c *CPU) InUse() int64                        { return c.inUse.Load() }
 func (c *CPU) Peak() int64                         { return c.peak.Load() }

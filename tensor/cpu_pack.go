@@ -10,7 +10,11 @@ import (
 func (c *CPU) Pack(dst []byte, f Packed, src, rest Matrix, at Index) {
 	needRows("Pack: src", src, src.Rows, src.Cols)
 	needPacked("Pack", dst, f, src)
-	needRest(src, rest, at)
+	needRest(f, src, rest, at)
+	if f == Unpacked {
+		copy(dst, src.bytes())
+		return
+	}
 	size := f.RowBytes(src.Cols)
 	c.forRows(src.Rows, rowChunk(8*src.Cols), func(lo, hi, _, _ int) {
 		work := takeFloats(src.Cols)
@@ -86,6 +90,10 @@ func packInt8(dst []byte, x, left []float32) {
 func (c *CPU) Unpack(dst Matrix, f Packed, src []byte) {
 	needRows("Unpack: dst", dst, dst.Rows, dst.Cols)
 	needPacked("Unpack", src, f, dst)
+	if f == Unpacked {
+		copy(dst.bytes(), src)
+		return
+	}
 	size := f.RowBytes(dst.Cols)
 	c.forRows(dst.Rows, rowChunk(8*dst.Cols), func(lo, hi, _, _ int) {
 		work := takeFloats(dst.Cols)

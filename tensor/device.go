@@ -51,9 +51,12 @@ type Memory interface {
 	Upload32(dst Matrix, host []float32)
 	Download32(host []float32, m Matrix)
 
-	// Bytes are the numbers of a matrix without gaps, as they go over a wire:
-	// the memory it lives in, where that is the host's.
+	// Bytes are the numbers of a matrix without gaps, as they go over a wire: the memory it
+	// lives in, where the host can see that. Where it cannot they are nil, and rows are
+	// packed into a room before they leave, and unpacked from one when they have come.
 	Bytes(m Matrix) []byte
+	// Room is host memory of any content for what goes over a wire; Free the matrix after use.
+	Room(bytes int) (Matrix, []byte)
 
 	// Indices is a list of row numbers on the device.
 	Indices(host []uint32) Index

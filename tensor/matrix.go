@@ -139,6 +139,13 @@ func (m Matrix) bytes() []byte {
 	return unsafe.Slice((*byte)(m.base()), m.Bytes())
 }
 
+// roomOf is a room where matrices are in host memory: one of them.
+func roomOf(d Memory, bytes int) (Matrix, []byte) {
+	size := d.Type().Size()
+	m := d.Scratch(d.Type(), (bytes+size-1)/size, 1)
+	return m, m.bytes()[:bytes]
+}
+
 // Index is a list of vertex or row numbers on a device.
 type Index struct{ v []uint32 }
 

@@ -15,6 +15,14 @@ const (
 
 func (f Packed) String() string { return [...]string{"none", "bf16", "int8"}[f] }
 
+// BytesOf is what the rows of m take.
+func (f Packed) BytesOf(m Matrix) int {
+	if f == Unpacked {
+		return int(m.Bytes())
+	}
+	return m.Rows * f.RowBytes(m.Cols)
+}
+
 // RowBytes is what a row of numbers takes. REQUIRES: f is not Unpacked.
 func (f Packed) RowBytes(cols int) int {
 	if f == PackInt8 {
@@ -32,17 +40,18 @@ type Packing interface {
 	// Pack: dst = src + rest, rounded to f; rest = what rounding took away. Row k of
 	// src goes with row at[k] of rest, or with row k where at is none. rest is of the
 	// device's type, or none: then what is taken away is forgotten. Rows that are not
-	// finite arrive as not finite.
+	// finite arrive as not finite. Unpacked rows are copied as they are, and rest is none.
 	Pack(dst []byte, f Packed, src, rest Matrix, at Index)
 	// Unpack: dst = the rows that Pack wrote to src.
 	Unpack(dst Matrix, f Packed, src []byte)
 }
 
 func needPacked(op string, bytes []byte, f Packed, m Matrix) {
-	need(f != Unpacked && len(bytes) == m.Rows*f.RowBytes(m.Cols), "%s: %d bytes of %v for %v", op, len(bytes), f, m)
+	need(len(bytes) == f.BytesOf(m), "%s: %d bytes of %v for %v", op, len(bytes), f, m)
 }
 
-func needRest(src, rest Matrix, at Index) {
+func needRest(f Packed, src, rest Matrix, at Index) {
+	need(rest.IsZero() || f != Unpacked, "Pack: a rest of rows as they are")
 	need(rest.IsZero() || rest.Cols == src.Cols, "Pack: rest is %v beside %v", rest, src)
 	need(rest.IsZero() || !at.IsZero() || rest.Rows == src.Rows, "Pack: rest is %v beside %v", rest, src)
 	need(at.IsZero() || at.Len() == src.Rows, "Pack: %d places for %v", at.Len(), src)

@@ -77,6 +77,28 @@ func TestPackKeepsTheDifference(t *testing.T) {
 	}
 }
 
+// TestUnpackedRowsStay: rows that are copied as they are come back to the bit.
+func TestUnpackedRowsStay(t *testing.T) {
+	host := make([]float64, 35)
+	for i := range host {
+		host[i] = float64(i) - 17.25
+	}
+	for _, d := range []Device{NewRef(), NewCPU(1)} {
+		src, got := d.New(d.RowType(BF16), 5, 7), d.New(d.RowType(BF16), 5, 7)
+		d.Upload(src, host)
+		room, bytes := d.Room(Unpacked.BytesOf(src.Slice(1, 4)))
+		d.Pack(bytes, Unpacked, src.Slice(1, 4), Matrix{}, Index{})
+		d.Unpack(got.Slice(1, 4), Unpacked, bytes)
+		for i, x := range numbers(got) {
+			if want := numbers(src)[i]; i >= 7 && i < 28 && x != want || (i < 7 || i >= 28) && x != 0 {
+				t.Errorf("%T: number %d is %g, was %g", d, i, x, want)
+			}
+		}
+		d.Free(room)
+		d.Close()
+	}
+}
+
 // TestPackFeedsErrorsBack: the mean of what arrives over many rounds is the mean of
 // what was sent, however coarse the steps.
 func TestPackFeedsErrorsBack(t *testing.T) {

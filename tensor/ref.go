@@ -21,6 +21,7 @@ func (r *Ref) InUse() int64                { return r.inUse.Load() }
 func (r *Ref) Peak() int64                 { return r.peak.Load() }
 func (r *Ref) Close()                      {}
 func (r *Ref) Bytes(m Matrix) []byte       { return m.bytes() }
+func (r *Ref) Room(n int) (Matrix, []byte) { return roomOf(r, n) }
 func (r *Ref) Indices(host []uint32) Index { return Index{nonNil(host)} }
 
 func (r *Ref) New(_ DType, rows, cols int) Matrix {

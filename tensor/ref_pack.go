@@ -9,7 +9,11 @@ import (
 
 func (r *Ref) Pack(dst []byte, f Packed, src, rest Matrix, at Index) {
 	needPacked("Pack", dst, f, src)
-	needRest(src, rest, at)
+	needRest(f, src, rest, at)
+	if f == Unpacked {
+		copy(dst, src.bytes())
+		return
+	}
 	for k := range src.Rows {
 		sum := append([]float64(nil), src.row64(k)...)
 		if !rest.IsZero() {
@@ -56,6 +60,10 @@ func (r *Ref) packRow(dst []byte, f Packed, x []float64) {
 
 func (r *Ref) Unpack(dst Matrix, f Packed, src []byte) {
 	needPacked("Unpack", src, f, dst)
+	if f == Unpacked {
+		copy(dst.bytes(), src)
+		return
+	}
 	size := f.RowBytes(dst.Cols)
 	row := make([]float32, dst.Cols)
 	for k := range dst.Rows {

@@ -105,9 +105,11 @@ func (m *exact) newZeros(t transfer, in, out tensor.Matrix) *zeros {
 
 // bitRows makes room for the bits of rows. None is set before the rows are there.
 func (m *exact) bitRows(rows tensor.Matrix) bitRows {
-	n := tensor.BitBytes(rows.Rows, rows.Cols)
-	room := m.dev.New(m.dev.Type(), (n+3)/4, 1)
-	return bitRows{room: room, bits: m.dev.Bytes(room)[:n], each: tensor.BitBytes(1, rows.Cols)}
+	room, bits := m.dev.Room(tensor.BitBytes(rows.Rows, rows.Cols))
+	if !m.rehearsed { // which touches no memory
+		clear(bits)
+	}
+	return bitRows{room: room, bits: bits, each: tensor.BitBytes(1, rows.Cols)}
 }
 
 func (b *bitRows) of(lo, hi int) []byte { return b.bits[lo*b.each : hi*b.each] }

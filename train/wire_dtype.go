@@ -68,7 +68,8 @@ type slots struct {
 	of int // rows of the whole
 }
 
-// packing is the rows of an exchange, one way, where they do not travel as they are.
+// packing is the rows of an exchange, one way, where they do not travel as they are, or from
+// where they are.
 type packing struct {
 	f     tensor.Packed
 	each  int // bytes of room for a row
@@ -91,15 +92,16 @@ func (x *exchange) open(p *packing, m tensor.Matrix) bool {
 	switch {
 	case x.zeros != nil:
 		p.each = x.zeros.most(m.Type(), m.Cols)
-	case p.f == tensor.Unpacked:
+	case p.f == tensor.Unpacked && x.m.dev.Bytes(m) != nil:
 		return false
+	case p.f == tensor.Unpacked:
+		p.each = m.Type().Size() * m.Cols
 	default:
 		p.each = p.f.RowBytes(m.Cols)
 	}
 	if p.bytes == nil {
-		n := m.Rows * p.each
-		room := x.m.dev.Scratch(x.m.dev.Type(), (n+3)/4, 1)
-		p.bytes = x.m.dev.Bytes(room)[:n]
+		var room tensor.Matrix
+		room, p.bytes = x.m.dev.Room(m.Rows * p.each)
 		x.owned = append(x.owned, room)
 	}
 	return true
@@ -126,13 +128,16 @@ func (x *exchange) pack(bytes []byte, lo, hi int) []byte {
 	if x.zeros != nil {
 		return x.leaveOut(bytes, lo, hi)
 	}
-	if x.slots != nil {
-		rest := x.m.restOf(x.t, x.slots.of, x.out.Cols)
-		x.m.dev.Pack(bytes, x.packedOut.f, x.out.Slice(lo, hi), rest, x.slots.at.Slice(lo, hi))
-	} else {
-		rest := x.m.restOf(x.t, x.out.Rows, x.out.Cols)
-		x.m.dev.Pack(bytes, x.packedOut.f, x.out.Slice(lo, hi), rest.Slice(lo, hi), tensor.Index{})
+	var rest tensor.Matrix
+	var at tensor.Index
+	switch {
+	case x.packedOut.f == tensor.Unpacked:
+	case x.slots != nil:
+		rest, at = x.m.restOf(x.t, x.slots.of, x.out.Cols), x.slots.at.Slice(lo, hi)
+	default:
+		rest = x.m.restOf(x.t, x.out.Rows, x.out.Cols).Slice(lo, hi)
 	}
+	x.m.dev.Pack(bytes, x.packedOut.f, x.out.Slice(lo, hi), rest, at)
 	return bytes
 }
 
@@ -172,7 +177,7 @@ func (x *exchange) unpackRows(lo, hi int, arrived *wire.Pending) {
 	switch p := &x.packedIn; {
 	case x.zeros != nil:
 		x.putBack(lo, hi, arrived)
-	case p.f != tensor.Unpacked:
+	case p.bytes != nil:
 		x.m.dev.Unpack(x.in.Slice(lo, hi), p.f, p.of(lo, hi))
 	}
 }

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"starling/nn"
@@ -113,6 +114,37 @@ func TestSmallRowsOnCora(t *testing.T) {
 		t.Logf("%s: test accuracy %.4f, whole rows %.4f", wireRows, got, want)
 		if math.Abs(got-want) > 0.005 {
 			t.Errorf("%s: test accuracy %.4f on Cora, %.4f with whole rows", wireRows, got, want)
+		}
+	}
+}
+
+// elsewhere is a device whose matrices the host cannot see.
+type elsewhere struct{ tensor.Device }
+
+func (elsewhere) Bytes(tensor.Matrix) []byte { return nil }
+
+// TestRowsOfAnotherMemory: rows that must be copied out of a device before they leave, and
+// into it when they have come, train to the same bits, for every strategy and form of rows. What
+// a clock decides to copy is added up in another order.
+func TestRowsOfAnotherMemory(t *testing.T) {
+	parts := cutForServers(t, communities(t, 200, false), "random", 4, 2)
+	for _, strategy := range append(Strategies(), "bns:0.3:cached") {
+		for _, form := range []string{"", "relay", "sparse relay"} {
+			o := sparseOptions("gin", strategy)
+			o.Epochs = 2
+			o.Strategy.SparseRows = strings.Contains(form, "sparse")
+			if o.Strategy.Relay = strings.Contains(form, "relay"); o.Strategy.Relay && !CouldRelay(o.Strategy) {
+				continue
+			}
+			tol := 0.0
+			if o.Strategy.Name == "granndis" || o.Strategy.Name == "neutronstar" {
+				tol = 1e-6
+			}
+			want := trainParts(t, parts, single, o)
+			got := trainParts(t, parts, func() tensor.Device { return elsewhere{single()} }, o)
+			for k := range got {
+				sameCurve(t, fmt.Sprintf("%s, %s rows, worker %d", strategy, form, k), got[k].Loss, want[k].Loss, tol)
+			}
 		}
 	}
 }
