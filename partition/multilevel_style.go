@@ -30,7 +30,7 @@ var (
 	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true, tries: 4, seeds: 6, finest: 2}
 	mlGentle = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600, tries: 4, seeds: 6, searches: 1, finest: 1}
 	mlMesh   = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600, tries: 2, seeds: 6, finest: 1}
-	mlCoarse = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600, tries: 2, seeds: 4, worth: 256}
+	mlCoarse = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600, tries: 2, seeds: 4, worth: 300}
 )
 
 // mlLargePart vertices of a mesh are a large part.
