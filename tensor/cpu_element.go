@@ -17,7 +17,7 @@ func (m Matrix) block(i int) simd.Block {
 		return simd.Block{}
 	}
 	size := m.dtype.Size()
-	b := simd.Block{Data: unsafe.Add(m.base(), i*m.stride*size), BF16: m.dtype == BF16}
+	b := simd.Block{Data: unsafe.Add(m.base(), i*m.stride*size), BF16: m.dtype == BF16, Far: m.Bytes() >= streamBytes}
 	if m.Rows > 1 {
 		b.Stride = m.stride * size
 	}

@@ -46,6 +46,10 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 // softmaxRows runs s on some of the rows from lo to hi; the others of dst, if there is one, become zero. Where many of
 // short rows are listed s sees to that on the way, but for places where they are few.
 func (c *CPU) softmaxRows(s *simd.Softmax, dst Matrix, list []uint32, lo, hi int) {
+	if len(list) == hi-lo {
+		c.softmaxAll(s, lo, hi)
+		return
+	}
 	sums, gaps := unsafe.Slice(s.Sum, len(list)), unsafe.Slice(s.Gap, len(list))
 	run := func(n int, fill bool) {
 		s.Sum, s.Gap, s.List, s.Rows = &sums[0], &gaps[0], &list[0], n
@@ -72,6 +76,15 @@ func (c *CPU) softmaxRows(s *simd.Softmax, dst Matrix, list []uint32, lo, hi int
 	if !dst.IsZero() {
 		c.zeroOthers(dst, nil, lo, hi)
 	}
+}
+
+// softmaxAll runs s on all rows from lo to hi, which need no list: they are then asked for as they lie.
+func (c *CPU) softmaxAll(s *simd.Softmax, lo, hi int) {
+	s.X, s.Dst, s.Rows = s.X.Rows(lo), s.Dst.Rows(lo), hi-lo
+	if s.Labels != nil {
+		s.Labels = (*uint32)(unsafe.Add(unsafe.Pointer(s.Labels), 4*lo))
+	}
+	s.Run(c.level)
 }
 
 // fewRows is how many rows go by themselves where they are too far apart to be filled.
@@ -312,8 +325,8 @@ func (c *CPU) Softmax(dst, src Matrix) {
 	defer c.Free(room)
 	c.forRows(src.Rows, size, func(lo, hi, _, thread int) {
 		s := c.softmaxPart(room.row(thread), size, dst, src)
-		s.X, s.Dst, s.Rows, s.Scale = s.X.Rows(lo), s.Dst.Rows(lo), hi-lo, 1
-		s.Run(c.level)
+		s.Scale = 1
+		c.softmaxAll(&s, lo, hi)
 	})
 }
 

@@ -14,6 +14,9 @@ type Block struct {
 	// and is not read now, that saves fetching them first, a third of a copy's traffic.
 	// REQUIRES: Data and Stride are multiples of 64, or rows are short and side by side (see ShortRow).
 	Past bool
+	// Far says that the block is of a matrix that caches do not hold: what reads it from start to end asks for what follows
+	// across pages, which is slower where it comes from a cache.
+	Far bool
 }
 
 // ShortRow is how many columns a row has at most that softmax, argmax and layer norm turn on its side, sixteen rows at a

@@ -869,7 +869,7 @@ GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·mapAVX512(SB), $17168-9
+TEXT ·mapAVX512(SB), $17176-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -2999,19 +2999,29 @@ other2:
 	MOVQ  CX, R9
 
 skip97:
-	MOVQ         72(AX), R11
-	IMULQ        32(AX), R11
-	ADDQ         SI, R11
+	XORQ  R11, R11
+	CMPB  42(AX), $0x00
+	JEQ   skip98
+	MOVQ  72(AX), R11
+	IMULQ 32(AX), R11
+	ADDQ  SI, R11
+	SUBQ  $0x00004000, R11
+
+skip98:
 	MOVQ         R11, 17160(SP)
+	MOVQ         88(AX), CX
+	ORQ          104(AX), CX
+	ORQ          112(AX), CX
+	MOVQ         CX, 17168(SP)
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip98
+	JEQ          skip99
 	CMPQ         R11, $0x00
-	JLE          last99
+	JLE          last100
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -3021,24 +3031,24 @@ skip97:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols101
+	JGT          cols102
 
-cols100:
+cols101:
 	CMPB    40(AX), $0x00
-	JNE     half102
+	JNE     half103
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
 	VMOVUPS 128(R12)(CX*4), Z11
 	VMOVUPS 192(R12)(CX*4), Z12
-	JMP     both103
+	JMP     both104
 
-half102:
+half103:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
-both103:
+both104:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3046,70 +3056,70 @@ both103:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols100
+	JLE    cols101
 
-cols101:
+cols102:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols105
+	JGT  cols106
 
-cols104:
+cols105:
 	CMPB    40(AX), $0x00
-	JNE     half106
+	JNE     half107
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
-	JMP     both107
+	JMP     both108
 
-half106:
+half107:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
-both107:
+both108:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols104
+	JLE    cols105
 
-cols105:
+cols106:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols109
+	JGT  cols110
 
-cols108:
+cols109:
 	CMPB    40(AX), $0x00
-	JNE     half110
+	JNE     half111
 	VMOVUPS (R12)(CX*4), Z9
-	JMP     both111
+	JMP     both112
 
-half110:
+half111:
 	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both111:
+both112:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols108
+	JLE    cols109
 
-cols109:
+cols110:
 	CMPQ      CX, DX
-	JGE       row112
+	JGE       row113
 	CMPB      40(AX), $0x00
-	JNE       half113
+	JNE       half114
 	VMOVUPS.Z (R12)(CX*4), K2, Z9
-	JMP       both114
+	JMP       both115
 
-half113:
+half114:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both114:
+both115:
 	VADDPS Z9, Z5, Z5
 
-row112:
+row113:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3124,9 +3134,9 @@ row112:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last99:
+last100:
 	CMPQ         R11, $0x00
-	JLE          last115
+	JLE          last116
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -3137,24 +3147,24 @@ last99:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols117
+	JGT          cols118
 
-cols116:
+cols117:
 	CMPB    40(AX), $0x00
-	JNE     half118
+	JNE     half119
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
 	VMOVUPS 128(R12)(CX*4), Z12
 	VMOVUPS 192(R12)(CX*4), Z13
-	JMP     both119
+	JMP     both120
 
-half118:
+half119:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
 
-both119:
+both120:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3166,25 +3176,25 @@ both119:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols116
+	JLE         cols117
 
-cols117:
+cols118:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols121
+	JGT  cols122
 
-cols120:
+cols121:
 	CMPB    40(AX), $0x00
-	JNE     half122
+	JNE     half123
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
-	JMP     both123
+	JMP     both124
 
-half122:
+half123:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 
-both123:
+both124:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3192,49 +3202,49 @@ both123:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols120
+	JLE         cols121
 
-cols121:
+cols122:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols125
+	JGT  cols126
 
-cols124:
+cols125:
 	CMPB    40(AX), $0x00
-	JNE     half126
+	JNE     half127
 	VMOVUPS (R12)(CX*4), Z10
-	JMP     both127
+	JMP     both128
 
-half126:
+half127:
 	VPMOVZXWD (R12)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both127:
+both128:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols124
+	JLE         cols125
 
-cols125:
+cols126:
 	CMPQ      CX, DX
-	JGE       row128
+	JGE       row129
 	CMPB      40(AX), $0x00
-	JNE       half129
+	JNE       half130
 	VMOVUPS.Z (R12)(CX*4), K2, Z10
-	JMP       both130
+	JMP       both131
 
-half129:
+half130:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both130:
+both131:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row128:
+row129:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3253,9 +3263,9 @@ row128:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last115:
+last116:
 	CMPQ         R11, $0x01
-	JLE          last131
+	JLE          last132
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -3267,24 +3277,24 @@ last115:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols133
+	JGT          cols134
 
-cols132:
+cols133:
 	CMPB    40(AX), $0x00
-	JNE     half134
+	JNE     half135
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
 	VMOVUPS 128(R11)(CX*4), Z11
 	VMOVUPS 192(R11)(CX*4), Z12
-	JMP     both135
+	JMP     both136
 
-half134:
+half135:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
 
-both135:
+both136:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3292,70 +3302,70 @@ both135:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols132
+	JLE    cols133
 
-cols133:
+cols134:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols137
+	JGT  cols138
 
-cols136:
+cols137:
 	CMPB    40(AX), $0x00
-	JNE     half138
+	JNE     half139
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
-	JMP     both139
+	JMP     both140
 
-half138:
+half139:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 
-both139:
+both140:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R13
 	CMPQ   R13, DX
-	JLE    cols136
+	JLE    cols137
 
-cols137:
+cols138:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols141
+	JGT  cols142
 
-cols140:
+cols141:
 	CMPB    40(AX), $0x00
-	JNE     half142
+	JNE     half143
 	VMOVUPS (R11)(CX*4), Z9
-	JMP     both143
+	JMP     both144
 
-half142:
+half143:
 	VPMOVZXWD (R11)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both143:
+both144:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols140
+	JLE    cols141
 
-cols141:
+cols142:
 	CMPQ      CX, DX
-	JGE       row144
+	JGE       row145
 	CMPB      40(AX), $0x00
-	JNE       half145
+	JNE       half146
 	VMOVUPS.Z (R11)(CX*4), K2, Z9
-	JMP       both146
+	JMP       both147
 
-half145:
+half146:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both146:
+both147:
 	VADDPS Z9, Z5, Z5
 
-row144:
+row145:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3370,15 +3380,15 @@ row144:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last131:
-skip98:
+last132:
+skip99:
 	MOVQ 72(AX), R12
 
-rows147:
+rows148:
 	CMPB         197(AX), $0x00
-	JEQ          skip148
+	JEQ          skip149
 	CMPQ         R12, $0x02
-	JLE          last149
+	JLE          last150
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -3392,24 +3402,24 @@ rows147:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols151
+	JGT          cols152
 
-cols150:
+cols151:
 	CMPB    40(AX), $0x00
-	JNE     half152
+	JNE     half153
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
 	VMOVUPS 128(R11)(CX*4), Z11
 	VMOVUPS 192(R11)(CX*4), Z12
-	JMP     both153
+	JMP     both154
 
-half152:
+half153:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
 
-both153:
+both154:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3417,70 +3427,70 @@ both153:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols150
+	JLE    cols151
 
-cols151:
+cols152:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols155
+	JGT  cols156
 
-cols154:
+cols155:
 	CMPB    40(AX), $0x00
-	JNE     half156
+	JNE     half157
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
-	JMP     both157
+	JMP     both158
 
-half156:
+half157:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 
-both157:
+both158:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols154
+	JLE    cols155
 
-cols155:
+cols156:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols159
+	JGT  cols160
 
-cols158:
+cols159:
 	CMPB    40(AX), $0x00
-	JNE     half160
+	JNE     half161
 	VMOVUPS (R11)(CX*4), Z9
-	JMP     both161
+	JMP     both162
 
-half160:
+half161:
 	VPMOVZXWD (R11)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both161:
+both162:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols158
+	JLE    cols159
 
-cols159:
+cols160:
 	CMPQ      CX, DX
-	JGE       row162
+	JGE       row163
 	CMPB      40(AX), $0x00
-	JNE       half163
+	JNE       half164
 	VMOVUPS.Z (R11)(CX*4), K2, Z9
-	JMP       both164
+	JMP       both165
 
-half163:
+half164:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both164:
+both165:
 	VADDPS Z9, Z5, Z5
 
-row162:
+row163:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3495,9 +3505,9 @@ row162:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last149:
+last150:
 	CMPQ         R12, $0x01
-	JLE          last165
+	JLE          last166
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -3510,24 +3520,24 @@ last149:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols167
+	JGT          cols168
 
-cols166:
+cols167:
 	CMPB    40(AX), $0x00
-	JNE     half168
+	JNE     half169
 	VMOVUPS (R11)(CX*4), Z10
 	VMOVUPS 64(R11)(CX*4), Z11
 	VMOVUPS 128(R11)(CX*4), Z12
 	VMOVUPS 192(R11)(CX*4), Z13
-	JMP     both169
+	JMP     both170
 
-half168:
+half169:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z13
 
-both169:
+both170:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3539,25 +3549,25 @@ both169:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols166
+	JLE         cols167
 
-cols167:
+cols168:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols171
+	JGT  cols172
 
-cols170:
+cols171:
 	CMPB    40(AX), $0x00
-	JNE     half172
+	JNE     half173
 	VMOVUPS (R11)(CX*4), Z10
 	VMOVUPS 64(R11)(CX*4), Z11
-	JMP     both173
+	JMP     both174
 
-half172:
+half173:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
 
-both173:
+both174:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3565,49 +3575,49 @@ both173:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols170
+	JLE         cols171
 
-cols171:
+cols172:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols175
+	JGT  cols176
 
-cols174:
+cols175:
 	CMPB    40(AX), $0x00
-	JNE     half176
+	JNE     half177
 	VMOVUPS (R11)(CX*4), Z10
-	JMP     both177
+	JMP     both178
 
-half176:
+half177:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both177:
+both178:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols174
+	JLE         cols175
 
-cols175:
+cols176:
 	CMPQ      CX, DX
-	JGE       row178
+	JGE       row179
 	CMPB      40(AX), $0x00
-	JNE       half179
+	JNE       half180
 	VMOVUPS.Z (R11)(CX*4), K2, Z10
-	JMP       both180
+	JMP       both181
 
-half179:
+half180:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both180:
+both181:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row178:
+row179:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3626,19 +3636,19 @@ row178:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last165:
-skip148:
+last166:
+skip149:
 	CMPB  160(AX), $0x00
-	JEQ   skip181
+	JEQ   skip182
 	CMPQ  168(AX), $0x00
-	JNE   given182
+	JNE   given183
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id184
+	JZ    id185
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id184:
+id185:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -3662,76 +3672,94 @@ id184:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided183
+	JMP          decided184
 
-given182:
+given183:
 	ADDQ 176(AX), R9
 
-decided183:
-skip181:
+decided184:
+skip182:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip185
+	JEQ  skip186
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip185:
-	MOVQ CX, R11
-	LEAQ 16384(R11), CX
+skip186:
 	CMPQ CX, 17160(SP)
-	JLT  more186
-	SUBQ $0x00004000, R11
-
-more186:
+	JGE  none187
+	MOVQ CX, R11
 	ANDQ $-256, R11
 	SHRQ $0x06, R11
 	RORB $0x02, R11
 	SHLQ $0x06, R11
+	JMP  row188
+
+none187:
+	XORQ R11, R11
+
+row188:
 	XORQ CX, CX
 	LEAQ 64(CX), R13
 	CMPQ R13, DX
-	JGT  cols188
+	JGT  cols190
 
-cols187:
+cols189:
 	CMPB       40(AX), $0x00
-	JNE        half189
+	JNE        half191
+	TESTQ      R11, R11
+	JZ         near193
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same191
+	JNZ        asked194
 	ADDQ       $0x00003000, R11
+	JMP        asked194
 
-same191:
+near193:
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
+
+asked194:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
 	VMOVUPS 128(SI)(CX*4), Z7
 	VMOVUPS 192(SI)(CX*4), Z8
-	JMP     both190
+	JMP     both192
 
-half189:
+half191:
+	TESTQ      R11, R11
+	JZ         near195
 	TESTQ      $0x0000007f, CX
-	JNZ        same192
+	JNZ        asked196
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same192
+	JNZ        asked196
 	ADDQ       $0x00003000, R11
+	JMP        asked196
 
-same192:
+near195:
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+
+asked196:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(SI)(CX*2), Z1, K1, Z8
 
-both190:
+both192:
 	CMPB         196(AX), $0x00
-	JEQ          skip193
+	JEQ          skip197
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -3739,10 +3767,10 @@ both190:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip194
+	JZ           skip198
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half195
+	JNE          half199
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -3751,9 +3779,9 @@ both190:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both196
+	JMP          both200
 
-half195:
+half199:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -3761,17 +3789,19 @@ half195:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both196:
+both200:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip194:
-skip193:
+skip198:
+skip197:
+	CMPQ         17168(SP), $0x00
+	JEQ          plain201
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip197
+	JZ           skip202
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -3783,10 +3813,10 @@ skip193:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip197:
+skip202:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip198
+	JZ      skip203
 	VMOVUPS (R13)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z9
@@ -3796,13 +3826,13 @@ skip197:
 	VMOVUPS 192(R13)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip198:
+skip203:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip200
+	JZ          skip205
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip201
+	JZ          skip206
 	VMOVUPS     (R14)(CX*4), Z9
 	VMOVUPS     (R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -3815,9 +3845,9 @@ skip198:
 	VMOVUPS     192(R14)(CX*4), Z9
 	VMOVUPS     192(R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal199
+	JMP         normal204
 
-skip201:
+skip206:
 	VMOVUPS (R13)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z9
@@ -3827,10 +3857,11 @@ skip201:
 	VMOVUPS 192(R13)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip200:
+skip205:
+plain201:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip202
+	JZ      skip207
 	VMOVUPS (R13)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z9
@@ -3840,21 +3871,21 @@ skip200:
 	VMOVUPS 192(R13)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip202:
-normal199:
+skip207:
+normal204:
 	CMPB         198(AX), $0x00
-	JEQ          none203
+	JEQ          none208
 	CMPB         198(AX), $0x01
-	JNE          act204
+	JNE          act209
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act204:
+act209:
 	CMPB         198(AX), $0x03
-	JNE          act205
+	JNE          act210
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -3870,11 +3901,11 @@ act204:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act205:
+act210:
 	CMPB         198(AX), $0x02
-	JNE          act206
+	JNE          act211
 	CMPB         16(AX), $0x00
-	JNE          half207
+	JNE          half212
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -3955,9 +3986,9 @@ act205:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both208
+	JMP          both213
 
-half207:
+half212:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4012,13 +4043,13 @@ half207:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both208:
-act206:
-none203:
+both213:
+act211:
+none208:
 	CMPB         160(AX), $0x00
-	JEQ          skip209
+	JEQ          skip214
 	CMPQ         168(AX), $0x00
-	JNE          given210
+	JNE          given215
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4046,9 +4077,9 @@ none203:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
-	JMP          decided211
+	JMP          decided216
 
-given210:
+given215:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R13
 	SHRQ         $0x03, R13
@@ -4063,30 +4094,30 @@ given210:
 	KMOVW        6(R13), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided211:
-skip209:
+decided216:
+skip214:
 	CMPB     16(AX), $0x00
-	JNE      half212
+	JNE      half217
 	CMPB     17(AX), $0x00
-	JEQ      near214
+	JEQ      near219
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed215
+	JMP      placed220
 
-near214:
+near219:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed215:
-	JMP both213
+placed220:
+	JMP both218
 
-half212:
+half217:
 	CMPB native+8(FP), $0x00
-	JEQ  ours216
+	JEQ  ours221
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4095,9 +4126,9 @@ half212:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both217
+	JMP  both222
 
-ours216:
+ours221:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4126,96 +4157,111 @@ ours216:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both217:
+both222:
 	CMPB     17(AX), $0x00
-	JEQ      near218
+	JEQ      near223
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed219
+	JMP      placed224
 
-near218:
+near223:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed219:
-both213:
+placed224:
+both218:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R13
 	CMPQ R13, DX
-	JLE  cols187
+	JLE  cols189
 
-cols188:
+cols190:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols221
+	JGT  cols226
 
-cols220:
+cols225:
 	CMPB       40(AX), $0x00
-	JNE        half222
+	JNE        half227
+	TESTQ      R11, R11
+	JZ         near229
 	TESTQ      $0x0000003f, CX
-	JNZ        same224
+	JNZ        asked230
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same224
+	JNZ        asked230
 	ADDQ       $0x00003000, R11
+	JMP        asked230
 
-same224:
+near229:
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+
+asked230:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both223
+	JMP     both228
 
-half222:
+half227:
+	TESTQ      R11, R11
+	JZ         near231
 	TESTQ      $0x0000007f, CX
-	JNZ        same225
+	JNZ        asked232
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same225
+	JNZ        asked232
 	ADDQ       $0x00003000, R11
+	JMP        asked232
 
-same225:
+near231:
+	PREFETCHT0 3072(SI)(CX*2)
+
+asked232:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 
-both223:
+both228:
 	CMPB         196(AX), $0x00
-	JEQ          skip226
+	JEQ          skip233
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip227
+	JZ           skip234
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half228
+	JNE          half235
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both229
+	JMP          both236
 
-half228:
+half235:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both229:
+both236:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip227:
-skip226:
+skip234:
+skip233:
+	CMPQ         17168(SP), $0x00
+	JEQ          plain237
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip230
+	JZ           skip238
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4223,58 +4269,59 @@ skip226:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip230:
+skip238:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip231
+	JZ      skip239
 	VMOVUPS (R13)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip231:
+skip239:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip233
+	JZ          skip241
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip234
+	JZ          skip242
 	VMOVUPS     (R14)(CX*4), Z7
 	VMOVUPS     (R13)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R14)(CX*4), Z7
 	VMOVUPS     64(R13)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal232
+	JMP         normal240
 
-skip234:
+skip242:
 	VMOVUPS (R13)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip233:
+skip241:
+plain237:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip235
+	JZ      skip243
 	VMOVUPS (R13)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip235:
-normal232:
+skip243:
+normal240:
 	CMPB         198(AX), $0x00
-	JEQ          none236
+	JEQ          none244
 	CMPB         198(AX), $0x01
-	JNE          act237
+	JNE          act245
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act237:
+act245:
 	CMPB         198(AX), $0x03
-	JNE          act238
+	JNE          act246
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4284,11 +4331,11 @@ act237:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act238:
+act246:
 	CMPB         198(AX), $0x02
-	JNE          act239
+	JNE          act247
 	CMPB         16(AX), $0x00
-	JNE          half240
+	JNE          half248
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4335,9 +4382,9 @@ act238:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both241
+	JMP          both249
 
-half240:
+half248:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4370,13 +4417,13 @@ half240:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both241:
-act239:
-none236:
+both249:
+act247:
+none244:
 	CMPB         160(AX), $0x00
-	JEQ          skip242
+	JEQ          skip250
 	CMPQ         168(AX), $0x00
-	JNE          given243
+	JNE          given251
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4393,9 +4440,9 @@ none236:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
-	JMP          decided244
+	JMP          decided252
 
-given243:
+given251:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R13
 	SHRQ         $0x03, R13
@@ -4406,33 +4453,33 @@ given243:
 	KMOVW        2(R13), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided244:
-skip242:
+decided252:
+skip250:
 	CMPB     16(AX), $0x00
-	JNE      half245
+	JNE      half253
 	CMPB     17(AX), $0x00
-	JEQ      near247
+	JEQ      near255
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed248
+	JMP      placed256
 
-near247:
+near255:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed248:
-	JMP both246
+placed256:
+	JMP both254
 
-half245:
+half253:
 	CMPB native+8(FP), $0x00
-	JEQ  ours249
+	JEQ  ours257
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both250
+	JMP  both258
 
-ours249:
+ours257:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4450,147 +4497,162 @@ ours249:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both250:
+both258:
 	CMPB     17(AX), $0x00
-	JEQ      near251
+	JEQ      near259
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed252
+	JMP      placed260
 
-near251:
+near259:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed252:
-both246:
+placed260:
+both254:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols220
+	JLE  cols225
 
-cols221:
+cols226:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols254
+	JGT  cols262
 
-cols253:
+cols261:
 	CMPB       40(AX), $0x00
-	JNE        half255
+	JNE        half263
+	TESTQ      R11, R11
+	JZ         near265
 	TESTQ      $0x0000003f, CX
-	JNZ        same257
+	JNZ        asked266
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same257
+	JNZ        asked266
 	ADDQ       $0x00003000, R11
+	JMP        asked266
 
-same257:
+near265:
+	PREFETCHT0 3072(SI)(CX*4)
+
+asked266:
 	VMOVUPS (SI)(CX*4), Z5
-	JMP     both256
+	JMP     both264
 
-half255:
+half263:
+	TESTQ      R11, R11
+	JZ         near267
 	TESTQ      $0x0000007f, CX
-	JNZ        same258
+	JNZ        asked268
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same258
+	JNZ        asked268
 	ADDQ       $0x00003000, R11
+	JMP        asked268
 
-same258:
+near267:
+	PREFETCHT0 3072(SI)(CX*2)
+
+asked268:
 	VPMOVZXWD (SI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both256:
+both264:
 	CMPB         196(AX), $0x00
-	JEQ          skip259
+	JEQ          skip269
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip260
+	JZ           skip270
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half261
+	JNE          half271
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both262
+	JMP          both272
 
-half261:
+half271:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both262:
+both272:
 	VFMADD231PS Z6, Z7, Z5
 
-skip260:
-skip259:
+skip270:
+skip269:
+	CMPQ         17168(SP), $0x00
+	JEQ          plain273
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip263
+	JZ           skip274
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip263:
+skip274:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip264
+	JZ      skip275
 	VMOVUPS (R13)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip264:
+skip275:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip266
+	JZ          skip277
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip267
+	JZ          skip278
 	VMOVUPS     (R14)(CX*4), Z6
 	VMOVUPS     (R13)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal265
+	JMP         normal276
 
-skip267:
+skip278:
 	VMOVUPS (R13)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip266:
+skip277:
+plain273:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip268
+	JZ      skip279
 	VMOVUPS (R13)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip268:
-normal265:
+skip279:
+normal276:
 	CMPB         198(AX), $0x00
-	JEQ          none269
+	JEQ          none280
 	CMPB         198(AX), $0x01
-	JNE          act270
+	JNE          act281
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act270:
+act281:
 	CMPB         198(AX), $0x03
-	JNE          act271
+	JNE          act282
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act271:
+act282:
 	CMPB         198(AX), $0x02
-	JNE          act272
+	JNE          act283
 	CMPB         16(AX), $0x00
-	JNE          half273
+	JNE          half284
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4620,9 +4682,9 @@ act271:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both274
+	JMP          both285
 
-half273:
+half284:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4644,13 +4706,13 @@ half273:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both274:
-act272:
-none269:
+both285:
+act283:
+none280:
 	CMPB         160(AX), $0x00
-	JEQ          skip275
+	JEQ          skip286
 	CMPQ         168(AX), $0x00
-	JNE          given276
+	JNE          given287
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4665,9 +4727,9 @@ none269:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided277
+	JMP          decided288
 
-given276:
+given287:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R13
 	SHRQ         $0x03, R13
@@ -4676,31 +4738,31 @@ given276:
 	KMOVW        (R13), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided277:
-skip275:
+decided288:
+skip286:
 	CMPB     16(AX), $0x00
-	JNE      half278
+	JNE      half289
 	CMPB     17(AX), $0x00
-	JEQ      near280
+	JEQ      near291
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed281
+	JMP      placed292
 
-near280:
+near291:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed281:
-	JMP both279
+placed292:
+	JMP both290
 
-half278:
+half289:
 	CMPB native+8(FP), $0x00
-	JEQ  ours282
+	JEQ  ours293
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both283
+	JMP  both294
 
-ours282:
+ours293:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4713,137 +4775,152 @@ ours282:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both283:
+both294:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both279:
+both290:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols253
+	JLE  cols261
 
-cols254:
+cols262:
 	CMPQ       CX, DX
-	JGE        row284
+	JGE        row295
 	CMPB       40(AX), $0x00
-	JNE        half285
+	JNE        half296
+	TESTQ      R11, R11
+	JZ         near298
 	TESTQ      $0x0000003f, CX
-	JNZ        same287
+	JNZ        asked299
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same287
+	JNZ        asked299
 	ADDQ       $0x00003000, R11
+	JMP        asked299
 
-same287:
+near298:
+	PREFETCHT0 3072(SI)(CX*4)
+
+asked299:
 	VMOVUPS.Z (SI)(CX*4), K2, Z5
-	JMP       both286
+	JMP       both297
 
-half285:
+half296:
+	TESTQ      R11, R11
+	JZ         near300
 	TESTQ      $0x0000007f, CX
-	JNZ        same288
+	JNZ        asked301
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same288
+	JNZ        asked301
 	ADDQ       $0x00003000, R11
+	JMP        asked301
 
-same288:
+near300:
+	PREFETCHT0 3072(SI)(CX*2)
+
+asked301:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both286:
+both297:
 	CMPB         196(AX), $0x00
-	JEQ          skip289
+	JEQ          skip302
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R11
 	TESTQ        R11, R11
-	JZ           skip290
+	JZ           skip303
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half291
+	JNE          half304
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both292
+	JMP          both305
 
-half291:
+half304:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both292:
+both305:
 	VFMADD231PS Z6, Z7, Z5
 
-skip290:
-skip289:
+skip303:
+skip302:
+	CMPQ         17168(SP), $0x00
+	JEQ          plain306
 	MOVQ         88(AX), R11
 	TESTQ        R11, R11
-	JZ           skip293
+	JZ           skip307
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip293:
+skip307:
 	MOVQ      104(AX), R11
 	TESTQ     R11, R11
-	JZ        skip294
+	JZ        skip308
 	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip294:
+skip308:
 	MOVQ        112(AX), R11
 	TESTQ       R11, R11
-	JZ          skip296
+	JZ          skip310
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip297
+	JZ          skip311
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R11)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal295
+	JMP         normal309
 
-skip297:
+skip311:
 	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip296:
+skip310:
+plain306:
 	MOVQ      120(AX), R11
 	TESTQ     R11, R11
-	JZ        skip298
+	JZ        skip312
 	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip298:
-normal295:
+skip312:
+normal309:
 	CMPB         198(AX), $0x00
-	JEQ          none299
+	JEQ          none313
 	CMPB         198(AX), $0x01
-	JNE          act300
+	JNE          act314
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act300:
+act314:
 	CMPB         198(AX), $0x03
-	JNE          act301
+	JNE          act315
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act301:
+act315:
 	CMPB         198(AX), $0x02
-	JNE          act302
+	JNE          act316
 	CMPB         16(AX), $0x00
-	JNE          half303
+	JNE          half317
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4873,9 +4950,9 @@ act301:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both304
+	JMP          both318
 
-half303:
+half317:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4897,13 +4974,13 @@ half303:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both304:
-act302:
-none299:
+both318:
+act316:
+none313:
 	CMPB         160(AX), $0x00
-	JEQ          skip305
+	JEQ          skip319
 	CMPQ         168(AX), $0x00
-	JNE          given306
+	JNE          given320
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4918,9 +4995,9 @@ none299:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided307
+	JMP          decided321
 
-given306:
+given320:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -4929,23 +5006,23 @@ given306:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided307:
-skip305:
+decided321:
+skip319:
 	CMPB    16(AX), $0x00
-	JNE     half308
+	JNE     half322
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both309
+	JMP     both323
 
-half308:
+half322:
 	CMPB native+8(FP), $0x00
-	JEQ  ours310
+	JEQ  ours324
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both311
+	JMP  both325
 
-ours310:
+ours324:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4958,17 +5035,17 @@ ours310:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both311:
+both325:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both309:
-row284:
+both323:
+row295:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R12
-	JNZ  rows147
+	JNZ  rows148
 
 done1:
 	SFENCE
@@ -5077,24 +5154,24 @@ TEXT ·actGradAVX512(SB), $16-9
 	MOVL      112(AX), R9
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip312
+	JZ        skip326
 	MOVQ      CX, R8
 
-skip312:
+skip326:
 	MOVQ 72(AX), R10
 
-rows313:
+rows327:
 	CMPB  128(AX), $0x00
-	JEQ   skip314
+	JEQ   skip328
 	CMPQ  136(AX), $0x00
-	JNE   given315
+	JNE   given329
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id317
+	JZ    id331
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id317:
+id331:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -5118,21 +5195,21 @@ id317:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided316
+	JMP          decided330
 
-given315:
+given329:
 	ADDQ 144(AX), R8
 
-decided316:
-skip314:
+decided330:
+skip328:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols319
+	JGT  cols333
 
-cols318:
+cols332:
 	CMPB       40(AX), $0x00
-	JNE        half320
+	JNE        half334
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5141,9 +5218,9 @@ cols318:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both321
+	JMP        both335
 
-half320:
+half334:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5151,11 +5228,11 @@ half320:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both321:
+both335:
 	CMPB       152(AX), $0x00
-	JEQ        skip322
+	JEQ        skip336
 	CMPB       64(AX), $0x00
-	JNE        half323
+	JNE        half337
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5164,9 +5241,9 @@ both321:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both324
+	JMP        both338
 
-half323:
+half337:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5174,10 +5251,10 @@ half323:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both324:
+both338:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act325
+	JNE          act339
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5187,9 +5264,9 @@ both324:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act325:
+act339:
 	CMPB         152(AX), $0x03
-	JNE          act326
+	JNE          act340
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5204,16 +5281,16 @@ act325:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act326:
+act340:
 	CMPB         152(AX), $0x02
-	JNE          act327
+	JNE          act341
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip328
+	JEQ          skip342
 	VBROADCASTSS 124(AX), Z13
 
-skip328:
+skip342:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5227,22 +5304,22 @@ skip328:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act327:
-skip322:
+act341:
+skip336:
 	CMPB         128(AX), $0x00
-	JEQ          skip329
+	JEQ          skip343
 	CMPB         152(AX), $0x01
-	JNE          draws330
+	JNE          draws344
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn331
+	JMP          drawn345
 
-draws330:
+draws344:
 	CMPQ         136(AX), $0x00
-	JNE          given332
+	JNE          given346
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5270,9 +5347,9 @@ draws330:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
-	JMP          decided333
+	JMP          decided347
 
-given332:
+given346:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5287,31 +5364,31 @@ given332:
 	KMOVW        6(R11), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided333:
-drawn331:
-skip329:
+decided347:
+drawn345:
+skip343:
 	CMPB     16(AX), $0x00
-	JNE      half334
+	JNE      half348
 	CMPB     17(AX), $0x00
-	JEQ      near336
+	JEQ      near350
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed337
+	JMP      placed351
 
-near336:
+near350:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed337:
-	JMP both335
+placed351:
+	JMP both349
 
-half334:
+half348:
 	CMPB native+8(FP), $0x00
-	JEQ  ours338
+	JEQ  ours352
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5320,9 +5397,9 @@ half334:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both339
+	JMP  both353
 
-ours338:
+ours352:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5351,22 +5428,22 @@ ours338:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both339:
+both353:
 	CMPB     17(AX), $0x00
-	JEQ      near340
+	JEQ      near354
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed341
+	JMP      placed355
 
-near340:
+near354:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed341:
-both335:
+placed355:
+both349:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip342
+	JZ      skip356
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -5376,59 +5453,59 @@ both335:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip342:
+skip356:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols318
+	JLE  cols332
 
-cols319:
+cols333:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols344
+	JGT  cols358
 
-cols343:
+cols357:
 	CMPB       40(AX), $0x00
-	JNE        half345
+	JNE        half359
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both346
+	JMP        both360
 
-half345:
+half359:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both346:
+both360:
 	CMPB       152(AX), $0x00
-	JEQ        skip347
+	JEQ        skip361
 	CMPB       64(AX), $0x00
-	JNE        half348
+	JNE        half362
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both349
+	JMP        both363
 
-half348:
+half362:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both349:
+both363:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act350
+	JNE          act364
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act350:
+act364:
 	CMPB         152(AX), $0x03
-	JNE          act351
+	JNE          act365
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5437,16 +5514,16 @@ act350:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act351:
+act365:
 	CMPB         152(AX), $0x02
-	JNE          act352
+	JNE          act366
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip353
+	JEQ          skip367
 	VBROADCASTSS 124(AX), Z9
 
-skip353:
+skip367:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5454,20 +5531,20 @@ skip353:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act352:
-skip347:
+act366:
+skip361:
 	CMPB         128(AX), $0x00
-	JEQ          skip354
+	JEQ          skip368
 	CMPB         152(AX), $0x01
-	JNE          draws355
+	JNE          draws369
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn356
+	JMP          drawn370
 
-draws355:
+draws369:
 	CMPQ         136(AX), $0x00
-	JNE          given357
+	JNE          given371
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5484,9 +5561,9 @@ draws355:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided358
+	JMP          decided372
 
-given357:
+given371:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5497,34 +5574,34 @@ given357:
 	KMOVW        2(R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided358:
-drawn356:
-skip354:
+decided372:
+drawn370:
+skip368:
 	CMPB     16(AX), $0x00
-	JNE      half359
+	JNE      half373
 	CMPB     17(AX), $0x00
-	JEQ      near361
+	JEQ      near375
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed362
+	JMP      placed376
 
-near361:
+near375:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed362:
-	JMP both360
+placed376:
+	JMP both374
 
-half359:
+half373:
 	CMPB native+8(FP), $0x00
-	JEQ  ours363
+	JEQ  ours377
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both364
+	JMP  both378
 
-ours363:
+ours377:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5542,104 +5619,104 @@ ours363:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both364:
+both378:
 	CMPB     17(AX), $0x00
-	JEQ      near365
+	JEQ      near379
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed366
+	JMP      placed380
 
-near365:
+near379:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed366:
-both360:
+placed380:
+both374:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip367
+	JZ      skip381
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip367:
+skip381:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols343
+	JLE  cols357
 
-cols344:
+cols358:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols369
+	JGT  cols383
 
-cols368:
+cols382:
 	CMPB       40(AX), $0x00
-	JNE        half370
+	JNE        half384
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both371
+	JMP        both385
 
-half370:
+half384:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both371:
+both385:
 	CMPB       152(AX), $0x00
-	JEQ        skip372
+	JEQ        skip386
 	CMPB       64(AX), $0x00
-	JNE        half373
+	JNE        half387
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both374
+	JMP        both388
 
-half373:
+half387:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both374:
+both388:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act375
+	JNE          act389
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act375:
+act389:
 	CMPB         152(AX), $0x03
-	JNE          act376
+	JNE          act390
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act376:
+act390:
 	CMPB         152(AX), $0x02
-	JNE          act377
+	JNE          act391
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip378
+	JEQ          skip392
 	VBROADCASTSS 124(AX), Z7
 
-skip378:
+skip392:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act377:
-skip372:
+act391:
+skip386:
 	CMPB         128(AX), $0x00
-	JEQ          skip379
+	JEQ          skip393
 	CMPB         152(AX), $0x01
-	JNE          draws380
+	JNE          draws394
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn381
+	JMP          drawn395
 
-draws380:
+draws394:
 	CMPQ         136(AX), $0x00
-	JNE          given382
+	JNE          given396
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5654,9 +5731,9 @@ draws380:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided383
+	JMP          decided397
 
-given382:
+given396:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5665,32 +5742,32 @@ given382:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided383:
-drawn381:
-skip379:
+decided397:
+drawn395:
+skip393:
 	CMPB     16(AX), $0x00
-	JNE      half384
+	JNE      half398
 	CMPB     17(AX), $0x00
-	JEQ      near386
+	JEQ      near400
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed387
+	JMP      placed401
 
-near386:
+near400:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed387:
-	JMP both385
+placed401:
+	JMP both399
 
-half384:
+half398:
 	CMPB native+8(FP), $0x00
-	JEQ  ours388
+	JEQ  ours402
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both389
+	JMP  both403
 
-ours388:
+ours402:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5703,92 +5780,92 @@ ours388:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both389:
+both403:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both385:
+both399:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip390
+	JZ      skip404
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip390:
+skip404:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols368
+	JLE  cols382
 
-cols369:
+cols383:
 	CMPQ       CX, DX
-	JGE        row391
+	JGE        row405
 	CMPB       40(AX), $0x00
-	JNE        half392
+	JNE        half406
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both393
+	JMP        both407
 
-half392:
+half406:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both393:
+both407:
 	CMPB       152(AX), $0x00
-	JEQ        skip394
+	JEQ        skip408
 	CMPB       64(AX), $0x00
-	JNE        half395
+	JNE        half409
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both396
+	JMP        both410
 
-half395:
+half409:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both396:
+both410:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act397
+	JNE          act411
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act397:
+act411:
 	CMPB         152(AX), $0x03
-	JNE          act398
+	JNE          act412
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act398:
+act412:
 	CMPB         152(AX), $0x02
-	JNE          act399
+	JNE          act413
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip400
+	JEQ          skip414
 	VBROADCASTSS 124(AX), Z7
 
-skip400:
+skip414:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act399:
-skip394:
+act413:
+skip408:
 	CMPB         128(AX), $0x00
-	JEQ          skip401
+	JEQ          skip415
 	CMPB         152(AX), $0x01
-	JNE          draws402
+	JNE          draws416
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn403
+	JMP          drawn417
 
-draws402:
+draws416:
 	CMPQ         136(AX), $0x00
-	JNE          given404
+	JNE          given418
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5803,9 +5880,9 @@ draws402:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided405
+	JMP          decided419
 
-given404:
+given418:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5814,24 +5891,24 @@ given404:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided405:
-drawn403:
-skip401:
+decided419:
+drawn417:
+skip415:
 	CMPB    16(AX), $0x00
-	JNE     half406
+	JNE     half420
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both407
+	JMP     both421
 
-half406:
+half420:
 	CMPB native+8(FP), $0x00
-	JEQ  ours408
+	JEQ  ours422
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both409
+	JMP  both423
 
-ours408:
+ours422:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5844,23 +5921,23 @@ ours408:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both409:
+both423:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both407:
+both421:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip410
+	JZ      skip424
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip410:
-row391:
+skip424:
+row405:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows313
+	JNZ  rows327
 	SFENCE
 	VZEROUPPER
 	RET
@@ -5888,41 +5965,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows411:
+rows425:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols413
+	JGT  cols427
 
-cols412:
+cols426:
 	CMPB       40(AX), $0x00
-	JNE        half414
+	JNE        half428
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both415
+	JMP        both429
 
-half414:
+half428:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both415:
+both429:
 	CMPB       64(AX), $0x00
-	JNE        half416
+	JNE        half430
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both417
+	JMP        both431
 
-half416:
+half430:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both417:
+both431:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -5938,30 +6015,30 @@ both417:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half418
+	JNE          half432
 	CMPB         17(AX), $0x00
-	JEQ          near420
+	JEQ          near434
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed421
+	JMP          placed435
 
-near420:
+near434:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed421:
-	JMP both419
+placed435:
+	JMP both433
 
-half418:
+half432:
 	CMPB native+8(FP), $0x00
-	JEQ  ours422
+	JEQ  ours436
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both423
+	JMP  both437
 
-ours422:
+ours436:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -5979,52 +6056,52 @@ ours422:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both423:
+both437:
 	CMPB     17(AX), $0x00
-	JEQ      near424
+	JEQ      near438
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed425
+	JMP      placed439
 
-near424:
+near438:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed425:
-both419:
+placed439:
+both433:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols412
+	JLE  cols426
 
-cols413:
+cols427:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols427
+	JGT  cols441
 
-cols426:
+cols440:
 	CMPB       40(AX), $0x00
-	JNE        half428
+	JNE        half442
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both429
+	JMP        both443
 
-half428:
+half442:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both429:
+both443:
 	CMPB       64(AX), $0x00
-	JNE        half430
+	JNE        half444
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both431
+	JMP        both445
 
-half430:
+half444:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both431:
+both445:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -6033,28 +6110,28 @@ both431:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half432
+	JNE          half446
 	CMPB         17(AX), $0x00
-	JEQ          near434
+	JEQ          near448
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed435
+	JMP          placed449
 
-near434:
+near448:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed435:
-	JMP both433
+placed449:
+	JMP both447
 
-half432:
+half446:
 	CMPB native+8(FP), $0x00
-	JEQ  ours436
+	JEQ  ours450
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both437
+	JMP  both451
 
-ours436:
+ours450:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6067,42 +6144,42 @@ ours436:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both437:
+both451:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both433:
+both447:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols426
+	JLE  cols440
 
-cols427:
+cols441:
 	CMPQ       CX, DX
-	JGE        row438
+	JGE        row452
 	CMPB       40(AX), $0x00
-	JNE        half439
+	JNE        half453
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both440
+	JMP        both454
 
-half439:
+half453:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both440:
+both454:
 	CMPB       64(AX), $0x00
-	JNE        half441
+	JNE        half455
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both442
+	JMP        both456
 
-half441:
+half455:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both442:
+both456:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6111,20 +6188,20 @@ both442:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half443
+	JNE          half457
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both444
+	JMP          both458
 
-half443:
+half457:
 	CMPB native+8(FP), $0x00
-	JEQ  ours445
+	JEQ  ours459
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both446
+	JMP  both460
 
-ours445:
+ours459:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6137,16 +6214,16 @@ ours445:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both446:
+both460:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both444:
-row438:
+both458:
+row452:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows411
+	JNZ  rows425
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6166,7 +6243,7 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x10
-	JGT          longer448
+	JGT          longer462
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6180,12 +6257,12 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far449:
+far463:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far449
+	JLT   far463
 	MOVQ  DI, 24(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 26976(SP)
@@ -6194,30 +6271,30 @@ far449:
 	MOVQ  BX, 26984(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off450
+	JZ    off464
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half452
+	JNE   half466
 	ADDQ  DI, DI
-	JMP   both453
+	JMP   both467
 
-half452:
-both453:
+half466:
+both467:
 	CMPQ DI, 8(AX)
-	JNE  off450
+	JNE  off464
 	MOVQ SI, 26984(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 26976(SP)
 
-off450:
+off464:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip454
+	JZ           skip468
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6233,7 +6310,7 @@ off450:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip454:
+skip468:
 	VMOVUPS      Z2, 27016(SP)
 	VMOVUPS      Z3, 27080(SP)
 	VMOVUPS      Z4, 27144(SP)
@@ -6352,7 +6429,7 @@ skip454:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-sixteen455:
+sixteen469:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -6370,12 +6447,12 @@ sixteen455:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half461
+	JNE          half475
 	ADDQ         R9, R9
-	JMP          both462
+	JMP          both476
 
-half461:
-both462:
+half475:
+both476:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6388,7 +6465,7 @@ both462:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have458
+	JLE           have472
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
@@ -6413,12 +6490,12 @@ both462:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half463
+	JNE           half477
 	ADDQ          R9, R9
-	JMP           both464
+	JMP           both478
 
-half463:
-both464:
+half477:
+both478:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -6429,16 +6506,16 @@ both464:
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact465
+	JGT   exact479
 	MOVQ  R10, R9
 
-exact465:
+exact479:
 	CMPB 40(AX), $0x00
-	JNE  half466
+	JNE  half480
 
-piece468:
+piece482:
 	CMPQ            R9, $0x10
-	JLT             short469
+	JLT             short483
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6486,11 +6563,11 @@ piece468:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece468
+	JMP             piece482
 
-short469:
+short483:
 	TESTQ        R9, R9
-	JZ           pieces470
+	JZ           pieces484
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6561,13 +6638,13 @@ short469:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces470:
-	JMP both467
+pieces484:
+	JMP both481
 
-half466:
-piece471:
+half480:
+piece485:
 	CMPQ            R9, $0x10
-	JLT             short472
+	JLT             short486
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6627,11 +6704,11 @@ piece471:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece471
+	JMP             piece485
 
-short472:
+short486:
 	TESTQ        R9, R9
-	JZ           pieces473
+	JZ           pieces487
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6714,11 +6791,11 @@ short472:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces473:
-both467:
-	JMP read460
+pieces487:
+both481:
+	JMP read474
 
-have458:
+have472:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6727,16 +6804,16 @@ have458:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half474
+	JNE  half488
 	ADDQ R13, R13
-	JMP  both475
+	JMP  both489
 
-half474:
-both475:
+half488:
+both489:
 	CMPB 40(AX), $0x00
-	JNE  half476
+	JNE  half490
 
-piece478:
+piece492:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6771,11 +6848,11 @@ piece478:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece478
-	JMP             both477
+	JG              piece492
+	JMP             both491
 
-half476:
-piece479:
+half490:
+piece493:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6822,10 +6899,10 @@ piece479:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece479
+	JG              piece493
 
-both477:
-read460:
+both491:
+read474:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -6846,12 +6923,12 @@ read460:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half483
+	JNE          half497
 	ADDQ         R10, R10
-	JMP          both484
+	JMP          both498
 
-half483:
-both484:
+half497:
+both498:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -6864,7 +6941,7 @@ both484:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have480
+	JLE           have494
 	MOVQ          48(AX), DI
 	MOVQ          56(AX), R8
 	LEAQ          (CX), R10
@@ -6889,12 +6966,12 @@ both484:
 	MOVQ          DX, R10
 	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half485
+	JNE           half499
 	ADDQ          R10, R10
-	JMP           both486
+	JMP           both500
 
-half485:
-both486:
+half499:
+both500:
 	XORQ  DI, DI
 	MOVQ  R10, R11
 	MOVQ  16(SP), R12
@@ -6905,16 +6982,16 @@ both486:
 	ADDQ  48(AX), R12
 	ADDQ  R11, R12
 	CMPQ  R12, R9
-	JGT   exact487
+	JGT   exact501
 	MOVQ  R11, R10
 
-exact487:
+exact501:
 	CMPB 64(AX), $0x00
-	JNE  half488
+	JNE  half502
 
-piece490:
+piece504:
 	CMPQ            R10, $0x10
-	JLT             short491
+	JLT             short505
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -6962,11 +7039,11 @@ piece490:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
 	SUBQ            $0x10, R10
-	JMP             piece490
+	JMP             piece504
 
-short491:
+short505:
 	TESTQ        R10, R10
-	JZ           pieces492
+	JZ           pieces506
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7037,13 +7114,13 @@ short491:
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
 
-pieces492:
-	JMP both489
+pieces506:
+	JMP both503
 
-half488:
-piece493:
+half502:
+piece507:
 	CMPQ            R10, $0x10
-	JLT             short494
+	JLT             short508
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7103,11 +7180,11 @@ piece493:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
 	SUBQ            $0x10, R10
-	JMP             piece493
+	JMP             piece507
 
-short494:
+short508:
 	TESTQ        R10, R10
-	JZ           pieces495
+	JZ           pieces509
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7190,11 +7267,11 @@ short494:
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
 
-pieces495:
-both489:
-	JMP read482
+pieces509:
+both503:
+	JMP read496
 
-have480:
+have494:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7203,16 +7280,16 @@ have480:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half496
+	JNE  half510
 	ADDQ R14, R14
-	JMP  both497
+	JMP  both511
 
-half496:
-both497:
+half510:
+both511:
 	CMPB 64(AX), $0x00
-	JNE  half498
+	JNE  half512
 
-piece500:
+piece514:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7247,11 +7324,11 @@ piece500:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece500
-	JMP             both499
+	JG              piece514
+	JMP             both513
 
-half498:
-piece501:
+half512:
+piece515:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7298,10 +7375,10 @@ piece501:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece501
+	JG              piece515
 
-both499:
-read482:
+both513:
+read496:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7362,21 +7439,21 @@ read482:
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near502
+	JEQ          near516
 	MOVQ         BX, R11
 
-near502:
+near516:
 	MOVQ  16(SP), R12
 	MOVQ  $0x0000ffff, R13
 	BZHIQ R12, R13, R13
 	KMOVW R13, K1
 	CMPB  40(AX), $0x00
-	JNE   half503
+	JNE   half517
 	MOVQ  DX, R13
 	XORQ  R12, R12
 	SHLQ  $0x06, R13
 
-four505:
+four519:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7393,7 +7470,7 @@ four505:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none506
+	JLT        none520
 	SUBQ       $0x00000100, R10
 	VMOVDQU64  (R8), Z8
 	VMOVDQU64  64(R8), Z9
@@ -7402,23 +7479,23 @@ four505:
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near507
+	JNZ        near521
 	CMPB       17(AX), $0x00
-	JEQ        near507
+	JEQ        near521
 	VMOVNTDQ   Z8, -256(R9)
 	VMOVNTDQ   Z9, -192(R9)
 	VMOVNTDQ   Z10, -128(R9)
 	VMOVNTDQ   Z11, -64(R9)
-	JMP        moved508
+	JMP        moved522
 
-near507:
+near521:
 	VMOVDQU64 Z8, -256(R9)
 	VMOVDQU64 Z9, -192(R9)
 	VMOVDQU64 Z10, -128(R9)
 	VMOVDQU64 Z11, -64(R9)
 
-moved508:
-none506:
+moved522:
+none520:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7475,15 +7552,15 @@ none506:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four505
-	JMP         both504
+	JLT         four519
+	JMP         both518
 
-half503:
+half517:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four509:
+four523:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -7494,26 +7571,26 @@ four509:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none510
+	JLT        none524
 	SUBQ       $0x00000080, R10
 	VMOVDQU64  (R8), Z8
 	VMOVDQU64  64(R8), Z9
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near511
+	JNZ        near525
 	CMPB       17(AX), $0x00
-	JEQ        near511
+	JEQ        near525
 	VMOVNTDQ   Z8, -128(R9)
 	VMOVNTDQ   Z9, -64(R9)
-	JMP        moved512
+	JMP        moved526
 
-near511:
+near525:
 	VMOVDQU64 Z8, -128(R9)
 	VMOVDQU64 Z9, -64(R9)
 
-moved512:
-none510:
+moved526:
+none524:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7570,30 +7647,30 @@ none510:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four509
+	JLT         four523
 
-both504:
-line513:
+both518:
+line527:
 	CMPQ      R10, $0x40
-	JLT       last514
+	JLT       last528
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near515
+	JNZ       near529
 	CMPB      17(AX), $0x00
-	JEQ       near515
+	JEQ       near529
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved516
+	JMP       moved530
 
-near515:
+near529:
 	VMOVDQU64 Z8, -64(R9)
 
-moved516:
-	JMP line513
+moved530:
+	JMP line527
 
-last514:
+last528:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -7615,14 +7692,14 @@ last514:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half517
+	JNE          half531
 	ADDQ         SI, SI
-	JMP          both518
+	JMP          both532
 
-half517:
-both518:
+half531:
+both532:
 	CMPQ      26976(SP), $0x00
-	JEQ       apart519
+	JEQ       apart533
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -7641,11 +7718,11 @@ both518:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half521
+	JNE       half535
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece523:
+piece537:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7699,14 +7776,14 @@ piece523:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece523
-	JMP           both522
+	JNE           piece537
+	JMP           both536
 
-half521:
+half535:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece524:
+piece538:
 	SUBQ        $0x00000200, DI
 	ADDQ        $-16, R8
 	ADDQ        $-16, R10
@@ -7756,7 +7833,7 @@ piece524:
 	VMULPS.BCST 27044(SP)(R13*1), Z4, Z14
 	VFMSUB132PS 448(DI), Z15, Z14
 	CMPB        native+8(FP), $0x00
-	JEQ         ours525
+	JEQ         ours539
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -7773,9 +7850,9 @@ piece524:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both526
+	JMP  both540
 
-ours525:
+ours539:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -7826,7 +7903,7 @@ ours525:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both526:
+both540:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -7856,26 +7933,26 @@ both526:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece524
+	JNE           piece538
 
-both522:
-	JMP written520
+both536:
+	JMP written534
 
-apart519:
+apart533:
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half527
+	JNE       half541
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
 	CMPQ      26976(SP), $0x00
-	JEQ       off529
+	JEQ       off543
 	LEAQ      3584(BX), SI
 	ADDQ      26992(SP), SI
 	MOVQ      27000(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off529:
+off543:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -7898,15 +7975,15 @@ off529:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half530
+	JNE           half544
 	ADDQ          R8, R8
-	JMP           both531
+	JMP           both545
 
-half530:
-both531:
+half544:
+both545:
 	XORQ SI, SI
 
-piece532:
+piece546:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
@@ -7994,21 +8071,21 @@ piece532:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece532
-	JMP           both528
+	JG            piece546
+	JMP           both542
 
-half527:
+half541:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	CMPQ  26976(SP), $0x00
-	JEQ   off533
+	JEQ   off547
 	LEAQ  3584(BX), SI
 	ADDQ  26992(SP), SI
 	MOVQ  27000(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off533:
+off547:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z7
 	VPADDD        elementNumbers<>+0(SB), Z7, Z7
@@ -8031,15 +8108,15 @@ off533:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half534
+	JNE           half548
 	ADDQ          R8, R8
-	JMP           both535
+	JMP           both549
 
-half534:
-both535:
+half548:
+both549:
 	XORQ SI, SI
 
-piece536:
+piece550:
 	MOVQ        DI, R9
 	SUBQ        BX, R9
 	SHRQ        $0x04, R9
@@ -8084,7 +8161,7 @@ piece536:
 	VMULPS.BCST 27044(SP)(R9*1), Z4, Z14
 	VFMSUB132PS 448(DI), Z15, Z14
 	CMPB        native+8(FP), $0x00
-	JEQ         ours537
+	JEQ         ours551
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8101,9 +8178,9 @@ piece536:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both538
+	JMP  both552
 
-ours537:
+ours551:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8154,7 +8231,7 @@ ours537:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both538:
+both552:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8223,46 +8300,46 @@ both538:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece536
+	JG            piece550
 
-both528:
-written520:
+both542:
+written534:
 	CMPQ  26976(SP), $0x00
-	JEQ   off539
+	JEQ   off553
 	MOVQ  27008(SP), SI
 	ADDQ  SI, 27000(SP)
 	IMULQ 8(AX), SI
 	ADDQ  SI, 26992(SP)
 
-off539:
+off553:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen455
+	JLT  sixteen469
 	LEAQ 3584(BX), CX
 	MOVQ 26984(SP), SI
 	MOVQ 26992(SP), DI
 
-line540:
+line554:
 	CMPQ      DI, $0x40
-	JLT       last541
+	JLT       last555
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near542
+	JNZ       near556
 	CMPB      17(AX), $0x00
-	JEQ       near542
+	JEQ       near556
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved543
+	JMP       moved557
 
-near542:
+near556:
 	VMOVDQU64 Z0, -64(SI)
 
-moved543:
-	JMP line540
+moved557:
+	JMP line554
 
-last541:
+last555:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8274,7 +8351,7 @@ last541:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum544:
+sum558:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8289,12 +8366,12 @@ sum544:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum544
+	JLT           sum558
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum545:
+sum559:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8309,10 +8386,10 @@ sum545:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum545
-	JMP           done447
+	JLT           sum559
+	JMP           done461
 
-longer448:
+longer462:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8323,9 +8400,9 @@ longer448:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group546:
+group560:
 	CMPQ         R9, $0x02
-	JLT          group547
+	JLT          group561
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8347,65 +8424,65 @@ group546:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols549
+	JGT          cols563
 
-cols548:
+cols562:
 	CMPB       40(AX), $0x00
-	JNE        half550
+	JNE        half564
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both551
+	JMP        both565
 
-half550:
+half564:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both551:
+both565:
 	CMPB       64(AX), $0x00
-	JNE        half552
+	JNE        half566
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both553
+	JMP        both567
 
-half552:
+half566:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both553:
+both567:
 	CMPB       40(AX), $0x00
-	JNE        half554
+	JNE        half568
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both555
+	JMP        both569
 
-half554:
+half568:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both555:
+both569:
 	CMPB       64(AX), $0x00
-	JNE        half556
+	JNE        half570
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both557
+	JMP        both571
 
-half556:
+half570:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both557:
+both571:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8450,62 +8527,62 @@ both557:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols548
+	JLE         cols562
 
-cols549:
+cols563:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols559
+	JGT  cols573
 
-cols558:
+cols572:
 	CMPB       40(AX), $0x00
-	JNE        half560
+	JNE        half574
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both561
+	JMP        both575
 
-half560:
+half574:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both561:
+both575:
 	CMPB       64(AX), $0x00
-	JNE        half562
+	JNE        half576
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both563
+	JMP        both577
 
-half562:
+half576:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both563:
+both577:
 	CMPB       40(AX), $0x00
-	JNE        half564
+	JNE        half578
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both565
+	JMP        both579
 
-half564:
+half578:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both565:
+both579:
 	CMPB       64(AX), $0x00
-	JNE        half566
+	JNE        half580
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both567
+	JMP        both581
 
-half566:
+half580:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both567:
+both581:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8531,59 +8608,59 @@ both567:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols558
+	JLE         cols572
 
-cols559:
+cols573:
 	CMPQ       CX, DX
-	JGE        row568
+	JGE        row582
 	CMPB       40(AX), $0x00
-	JNE        half569
+	JNE        half583
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both570
+	JMP        both584
 
-half569:
+half583:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both570:
+both584:
 	CMPB       64(AX), $0x00
-	JNE        half571
+	JNE        half585
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both572
+	JMP        both586
 
-half571:
+half585:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both572:
+both586:
 	CMPB       40(AX), $0x00
-	JNE        half573
+	JNE        half587
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both574
+	JMP        both588
 
-half573:
+half587:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both574:
+both588:
 	CMPB       64(AX), $0x00
-	JNE        half575
+	JNE        half589
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both576
+	JMP        both590
 
-half575:
+half589:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both576:
+both590:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8607,7 +8684,7 @@ both576:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row568:
+row582:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8663,32 +8740,32 @@ row568:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols578
+	JGT           cols592
 
-cols577:
+cols591:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half579
+	JNE     half593
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both580
+	JMP     both594
 
-half579:
+half593:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both580:
+both594:
 	CMPB    64(AX), $0x00
-	JNE     half581
+	JNE     half595
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both582
+	JMP     both596
 
-half581:
+half595:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both582:
+both596:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8700,30 +8777,30 @@ both582:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half583
+	JNE         half597
 	CMPB        17(AX), $0x00
-	JEQ         near585
+	JEQ         near599
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed586
+	JMP         placed600
 
-near585:
+near599:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed586:
-	JMP both584
+placed600:
+	JMP both598
 
-half583:
+half597:
 	CMPB native+8(FP), $0x00
-	JEQ  ours587
+	JEQ  ours601
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both588
+	JMP  both602
 
-ours587:
+ours601:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8741,39 +8818,39 @@ ours587:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both588:
+both602:
 	CMPB     17(AX), $0x00
-	JEQ      near589
+	JEQ      near603
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed590
+	JMP      placed604
 
-near589:
+near603:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed590:
-both584:
+placed604:
+both598:
 	CMPB    40(AX), $0x00
-	JNE     half591
+	JNE     half605
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both592
+	JMP     both606
 
-half591:
+half605:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both592:
+both606:
 	CMPB    64(AX), $0x00
-	JNE     half593
+	JNE     half607
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both594
+	JMP     both608
 
-half593:
+half607:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both594:
+both608:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8785,30 +8862,30 @@ both594:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half595
+	JNE         half609
 	CMPB        17(AX), $0x00
-	JEQ         near597
+	JEQ         near611
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed598
+	JMP         placed612
 
-near597:
+near611:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed598:
-	JMP both596
+placed612:
+	JMP both610
 
-half595:
+half609:
 	CMPB native+8(FP), $0x00
-	JEQ  ours599
+	JEQ  ours613
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both600
+	JMP  both614
 
-ours599:
+ours613:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8826,77 +8903,77 @@ ours599:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both600:
+both614:
 	CMPB     17(AX), $0x00
-	JEQ      near601
+	JEQ      near615
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed602
+	JMP      placed616
 
-near601:
+near615:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed602:
-both596:
+placed616:
+both610:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols577
+	JLE  cols591
 
-cols578:
+cols592:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols604
+	JGT  cols618
 
-cols603:
+cols617:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half605
+	JNE     half619
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both606
+	JMP     both620
 
-half605:
+half619:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both606:
+both620:
 	CMPB    64(AX), $0x00
-	JNE     half607
+	JNE     half621
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both608
+	JMP     both622
 
-half607:
+half621:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both608:
+both622:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half609
+	JNE         half623
 	CMPB        17(AX), $0x00
-	JEQ         near611
+	JEQ         near625
 	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed612
+	JMP         placed626
 
-near611:
+near625:
 	VMOVUPS Z11, (BX)(CX*4)
 
-placed612:
-	JMP both610
+placed626:
+	JMP both624
 
-half609:
+half623:
 	CMPB native+8(FP), $0x00
-	JEQ  ours613
+	JEQ  ours627
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both614
+	JMP  both628
 
-ours613:
+ours627:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -8909,58 +8986,58 @@ ours613:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both614:
+both628:
 	VMOVDQU16 Y11, (BX)(CX*2)
 
-both610:
+both624:
 	CMPB    40(AX), $0x00
-	JNE     half615
+	JNE     half629
 	VMOVUPS (R10)(CX*4), Z11
-	JMP     both616
+	JMP     both630
 
-half615:
+half629:
 	VPMOVZXWD (R10)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both616:
+both630:
 	CMPB    64(AX), $0x00
-	JNE     half617
+	JNE     half631
 	VMOVUPS (R11)(CX*4), Z12
-	JMP     both618
+	JMP     both632
 
-half617:
+half631:
 	VPMOVZXWD (R11)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both618:
+both632:
 	VSUBPS      Z10, Z12, Z12
 	VFMADD213PS Z7, Z8, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z9, Z11
 	CMPB        16(AX), $0x00
-	JNE         half619
+	JNE         half633
 	CMPB        17(AX), $0x00
-	JEQ         near621
+	JEQ         near635
 	VMOVNTPS    Z11, (R12)(CX*4)
-	JMP         placed622
+	JMP         placed636
 
-near621:
+near635:
 	VMOVUPS Z11, (R12)(CX*4)
 
-placed622:
-	JMP both620
+placed636:
+	JMP both634
 
-half619:
+half633:
 	CMPB native+8(FP), $0x00
-	JEQ  ours623
+	JEQ  ours637
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both624
+	JMP  both638
 
-ours623:
+ours637:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -8973,59 +9050,59 @@ ours623:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both624:
+both638:
 	VMOVDQU16 Y11, (R12)(CX*2)
 
-both620:
+both634:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols603
+	JLE  cols617
 
-cols604:
+cols618:
 	CMPQ      CX, DX
-	JGE       row625
+	JGE       row639
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half626
+	JNE       half640
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both627
+	JMP       both641
 
-half626:
+half640:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both627:
+both641:
 	CMPB      64(AX), $0x00
-	JNE       half628
+	JNE       half642
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both629
+	JMP       both643
 
-half628:
+half642:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both629:
+both643:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half630
+	JNE         half644
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both631
+	JMP         both645
 
-half630:
+half644:
 	CMPB native+8(FP), $0x00
-	JEQ  ours632
+	JEQ  ours646
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both633
+	JMP  both647
 
-ours632:
+ours646:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9038,50 +9115,50 @@ ours632:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both633:
+both647:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both631:
+both645:
 	CMPB      40(AX), $0x00
-	JNE       half634
+	JNE       half648
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both635
+	JMP       both649
 
-half634:
+half648:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both635:
+both649:
 	CMPB      64(AX), $0x00
-	JNE       half636
+	JNE       half650
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both637
+	JMP       both651
 
-half636:
+half650:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both637:
+both651:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half638
+	JNE         half652
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both639
+	JMP         both653
 
-half638:
+half652:
 	CMPB native+8(FP), $0x00
-	JEQ  ours640
+	JEQ  ours654
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both641
+	JMP  both655
 
-ours640:
+ours654:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9094,11 +9171,11 @@ ours640:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both641:
+both655:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both639:
-row625:
+both653:
+row639:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9106,12 +9183,12 @@ row625:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group546
+	JMP  group560
 
-group547:
-group642:
+group561:
+group656:
 	CMPQ         R9, $0x01
-	JLT          group643
+	JLT          group657
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9122,37 +9199,37 @@ group642:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols645
+	JGT          cols659
 
-cols644:
+cols658:
 	CMPB       40(AX), $0x00
-	JNE        half646
+	JNE        half660
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both647
+	JMP        both661
 
-half646:
+half660:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both647:
+both661:
 	CMPB       64(AX), $0x00
-	JNE        half648
+	JNE        half662
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both649
+	JMP        both663
 
-half648:
+half662:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both649:
+both663:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9183,38 +9260,38 @@ both649:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols644
+	JLE         cols658
 
-cols645:
+cols659:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols651
+	JGT  cols665
 
-cols650:
+cols664:
 	CMPB       40(AX), $0x00
-	JNE        half652
+	JNE        half666
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both653
+	JMP        both667
 
-half652:
+half666:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both653:
+both667:
 	CMPB       64(AX), $0x00
-	JNE        half654
+	JNE        half668
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both655
+	JMP        both669
 
-half654:
+half668:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both655:
+both669:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9233,35 +9310,35 @@ both655:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols650
+	JLE         cols664
 
-cols651:
+cols665:
 	CMPQ       CX, DX
-	JGE        row656
+	JGE        row670
 	CMPB       40(AX), $0x00
-	JNE        half657
+	JNE        half671
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both658
+	JMP        both672
 
-half657:
+half671:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both658:
+both672:
 	CMPB       64(AX), $0x00
-	JNE        half659
+	JNE        half673
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both660
+	JMP        both674
 
-half659:
+half673:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both660:
+both674:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9278,7 +9355,7 @@ both660:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row656:
+row670:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9307,32 +9384,32 @@ row656:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols662
+	JGT           cols676
 
-cols661:
+cols675:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half663
+	JNE     half677
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both664
+	JMP     both678
 
-half663:
+half677:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both664:
+both678:
 	CMPB    64(AX), $0x00
-	JNE     half665
+	JNE     half679
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both666
+	JMP     both680
 
-half665:
+half679:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both666:
+both680:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9344,30 +9421,30 @@ both666:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half667
+	JNE         half681
 	CMPB        17(AX), $0x00
-	JEQ         near669
+	JEQ         near683
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed670
+	JMP         placed684
 
-near669:
+near683:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed670:
-	JMP both668
+placed684:
+	JMP both682
 
-half667:
+half681:
 	CMPB native+8(FP), $0x00
-	JEQ  ours671
+	JEQ  ours685
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both672
+	JMP  both686
 
-ours671:
+ours685:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9385,77 +9462,77 @@ ours671:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both672:
+both686:
 	CMPB     17(AX), $0x00
-	JEQ      near673
+	JEQ      near687
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed674
+	JMP      placed688
 
-near673:
+near687:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed674:
-both668:
+placed688:
+both682:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols661
+	JLE  cols675
 
-cols662:
+cols676:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols676
+	JGT  cols690
 
-cols675:
+cols689:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half677
+	JNE     half691
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both678
+	JMP     both692
 
-half677:
+half691:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both678:
+both692:
 	CMPB    64(AX), $0x00
-	JNE     half679
+	JNE     half693
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both680
+	JMP     both694
 
-half679:
+half693:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both680:
+both694:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half681
+	JNE         half695
 	CMPB        17(AX), $0x00
-	JEQ         near683
+	JEQ         near697
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed684
+	JMP         placed698
 
-near683:
+near697:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed684:
-	JMP both682
+placed698:
+	JMP both696
 
-half681:
+half695:
 	CMPB native+8(FP), $0x00
-	JEQ  ours685
+	JEQ  ours699
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both686
+	JMP  both700
 
-ours685:
+ours699:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -9468,59 +9545,59 @@ ours685:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both686:
+both700:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both682:
+both696:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols675
+	JLE  cols689
 
-cols676:
+cols690:
 	CMPQ      CX, DX
-	JGE       row687
+	JGE       row701
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half688
+	JNE       half702
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both689
+	JMP       both703
 
-half688:
+half702:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both689:
+both703:
 	CMPB      64(AX), $0x00
-	JNE       half690
+	JNE       half704
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both691
+	JMP       both705
 
-half690:
+half704:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both691:
+both705:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half692
+	JNE         half706
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both693
+	JMP         both707
 
-half692:
+half706:
 	CMPB native+8(FP), $0x00
-	JEQ  ours694
+	JEQ  ours708
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both695
+	JMP  both709
 
-ours694:
+ours708:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9533,39 +9610,39 @@ ours694:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both695:
+both709:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both693:
-row687:
+both707:
+row701:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group642
+	JMP  group656
 
-group643:
-done447:
+group657:
+done461:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func softmaxAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT, SSE
-TEXT ·softmaxAVX512(SB), $17168-9
+TEXT ·softmaxAVX512(SB), $17176-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half696
-	JMP     both697
+	JNE     half710
+	JMP     both711
 
-half696:
+half710:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both697:
+both711:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -9577,7 +9654,7 @@ both697:
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer699
+	JGT          longer713
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -9586,12 +9663,12 @@ both697:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far700:
+far714:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far700
+	JLT   far714
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 16232(SP)
@@ -9600,22 +9677,22 @@ far700:
 	MOVQ  BX, 16240(SP)
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    off701
+	JZ    off715
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  40(AX), $0x00
-	JNE   half703
+	JNE   half717
 	ADDQ  DI, DI
-	JMP   both704
+	JMP   both718
 
-half703:
-both704:
+half717:
+both718:
 	CMPQ         DI, 32(AX)
-	JNE          off701
+	JNE          off715
 	CMPQ         64(AX), $0x00
-	JEQ          on702
+	JEQ          on716
 	CMPB         120(AX), $0x00
-	JEQ          off701
+	JEQ          off715
 	MOVQ         128(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -9624,19 +9701,19 @@ both704:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear705:
+clear719:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear705
+	JNZ       clear719
 
-on702:
+on716:
 	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16232(SP)
 
-off701:
-sixteen706:
+off715:
+sixteen720:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
@@ -9645,60 +9722,60 @@ sixteen706:
 	MOVQ    SI, 24(SP)
 	MOVQ    24(SP), SI
 	CMPQ    16232(SP), $0x00
-	JEQ     span708
+	JEQ     span722
 	MOVQ    24(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip709
+	JZ      skip723
 	MOVL    (DI)(SI*4), SI
 
-skip709:
+skip723:
 	INCQ SI
 	SUBQ 16256(SP), SI
 	CMPQ SI, $0x40
-	JGT  end707
+	JGT  end721
 
-span708:
+span722:
 	MOVQ         SI, 16264(SP)
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip710
+	JZ           skip724
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         24(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip713
+	JZ           skip727
 	MOVL         (R10)(R8*4), R8
 
-skip713:
+skip727:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip714
+	JZ    skip728
 	MOVL  (R10)(R9*4), R9
 
-skip714:
+skip728:
 	SUBQ  R8, R9
 	INCQ  R9
 	CMPQ  R9, 24(SP)
-	JNE   apart711
+	JNE   apart725
 	CMPQ  24(SP), $0x10
-	JNE   apart711
+	JNE   apart725
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip715
+	JZ    skip729
 	MOVL  (R8)(DI*4), DI
 
-skip715:
+skip729:
 	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels712
+	JMP       labels726
 
-apart711:
+apart725:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9707,22 +9784,22 @@ apart711:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip716
+	JZ           skip730
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole717
+	JLE          whole731
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
-	JMP          have718
+	JMP          have732
 
-whole717:
+whole731:
 	VMOVDQU32 (R8)(DI*4), Z4
 
-have718:
-skip716:
+have732:
+skip730:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9730,36 +9807,36 @@ skip716:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-labels712:
-skip710:
+labels726:
+skip724:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip722
+	JZ           skip736
 	MOVL         (R8)(SI*4), SI
 
-skip722:
+skip736:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
 	MOVQ  DX, R9
 	ADDQ  R9, R9
 	CMPB  16(AX), $0x00
-	JNE   half723
+	JNE   half737
 	ADDQ  R9, R9
-	JMP   both724
+	JMP   both738
 
-half723:
-both724:
+half737:
+both738:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip725
+	JZ    skip739
 	MOVL  (R10)(R8*4), R8
 
-skip725:
+skip739:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -9768,20 +9845,20 @@ skip725:
 	LEAQ  -1(CX)(R11*1), R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip726
+	JZ    skip740
 	MOVL  (R12)(R10*4), R10
 
-skip726:
+skip740:
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip727
+	JZ    skip741
 	MOVL  (R12)(R11*4), R11
 
-skip727:
+skip741:
 	SUBQ R10, R11
 	INCQ R11
 	CMPQ R11, 24(SP)
-	JNE  apart720
+	JNE  apart734
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -9790,20 +9867,20 @@ skip727:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have719
+	JLE  have733
 
-apart720:
+apart734:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half729
+	JNE  half743
 	ADDQ SI, SI
-	JMP  both730
+	JMP  both744
 
-half729:
-both730:
+half743:
+both744:
 	CMPQ         SI, $0x40
-	JLE          few728
+	JLE          few742
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -9814,22 +9891,22 @@ both730:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip731
+	JZ           skip745
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole732
+	JLE          whole746
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have733
+	JMP          have747
 
-whole732:
+whole746:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have733:
-skip731:
+have747:
+skip745:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9844,19 +9921,19 @@ skip731:
 	VMOVDQU64     Z5, 16336(SP)
 	XORQ          SI, SI
 
-ask734:
+ask748:
 	MOVQ         16272(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask734
+	JLT          ask748
 	CMPQ         16232(SP), $0x00
-	JNE          few728
+	JNE          few742
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip735
+	JZ           skip749
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
@@ -9867,22 +9944,22 @@ ask734:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip736
+	JZ           skip750
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole737
+	JLE          whole751
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have738
+	JMP          have752
 
-whole737:
+whole751:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have738:
-skip736:
+have752:
+skip750:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9897,17 +9974,17 @@ skip736:
 	VMOVDQU64     Z5, 16464(SP)
 	XORQ          SI, SI
 
-ask739:
+ask753:
 	MOVQ       16400(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask739
+	JLT        ask753
 
-skip735:
-few728:
+skip749:
+few742:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
@@ -9918,22 +9995,22 @@ few728:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip740
+	JZ           skip754
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole741
+	JLE          whole755
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have742
+	JMP          have756
 
-whole741:
+whole755:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have742:
-skip740:
+have756:
+skip754:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9950,12 +10027,12 @@ skip740:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half743
+	JNE           half757
 	ADDQ          R9, R9
-	JMP           both744
+	JMP           both758
 
-half743:
-both744:
+half757:
+both758:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  24(SP), R11
@@ -9964,24 +10041,24 @@ both744:
 	ANDQ  $-16, R10
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip746
+	JZ    skip760
 	MOVL  (R12)(R11*4), R11
 
-skip746:
+skip760:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact745
+	JGT   exact759
 	MOVQ  R10, R9
 
-exact745:
+exact759:
 	CMPB 16(AX), $0x00
-	JNE  half747
+	JNE  half761
 
-piece749:
+piece763:
 	CMPQ            R9, $0x10
-	JLT             short750
+	JLT             short764
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10029,11 +10106,11 @@ piece749:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece749
+	JMP             piece763
 
-short750:
+short764:
 	TESTQ        R9, R9
-	JZ           pieces751
+	JZ           pieces765
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10104,13 +10181,13 @@ short750:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces751:
-	JMP both748
+pieces765:
+	JMP both762
 
-half747:
-piece752:
+half761:
+piece766:
 	CMPQ            R9, $0x10
-	JLT             short753
+	JLT             short767
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10170,11 +10247,11 @@ piece752:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece752
+	JMP             piece766
 
-short753:
+short767:
 	TESTQ        R9, R9
-	JZ           pieces754
+	JZ           pieces768
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10257,11 +10334,11 @@ short753:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces754:
-both748:
-	JMP read721
+pieces768:
+both762:
+	JMP read735
 
-have719:
+have733:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10270,16 +10347,16 @@ have719:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half755
+	JNE  half769
 	ADDQ R13, R13
-	JMP  both756
+	JMP  both770
 
-half755:
-both756:
+half769:
+both770:
 	CMPB 16(AX), $0x00
-	JNE  half757
+	JNE  half771
 
-piece759:
+piece773:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10314,11 +10391,11 @@ piece759:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece759
-	JMP             both758
+	JG              piece773
+	JMP             both772
 
-half757:
-piece760:
+half771:
+piece774:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10365,10 +10442,10 @@ piece760:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece760
+	JG              piece774
 
-both758:
-read721:
+both772:
+read735:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10387,14 +10464,14 @@ read721:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four761:
+four775:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four761
+	JLT          four775
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10411,10 +10488,10 @@ four761:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip762
+	JZ           skip776
 	MOVL         (DI)(SI*4), SI
 
-skip762:
+skip776:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10426,10 +10503,10 @@ skip762:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip763
+	JZ      skip777
 	MOVL    (R8)(DI*4), DI
 
-skip763:
+skip777:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	LEAQ  3584(BX), R8
@@ -10438,30 +10515,30 @@ skip763:
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip765
+	JZ    skip779
 	MOVL  (R12)(R11*4), R11
 
-skip765:
+skip779:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near764
+	JEQ   near778
 	MOVQ  BX, R11
 
-near764:
+near778:
 	CMPB 16(AX), $0x00
-	JNE  half766
+	JNE  half780
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four768:
+four782:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled769
+	JEQ           unlabelled783
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10482,7 +10559,7 @@ four768:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled769:
+unlabelled783:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -10495,7 +10572,7 @@ unlabelled769:
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none770
+	JLT          none784
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10509,23 +10586,23 @@ unlabelled769:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near771
+	JNZ          near785
 	CMPB         41(AX), $0x00
-	JEQ          near771
+	JEQ          near785
 	VMOVNTDQ     Z13, -256(R9)
 	VMOVNTDQ     Z14, -192(R9)
 	VMOVNTDQ     Z15, -128(R9)
 	VMOVNTDQ     Z16, -64(R9)
-	JMP          moved772
+	JMP          moved786
 
-near771:
+near785:
 	VMOVDQU64 Z13, -256(R9)
 	VMOVDQU64 Z14, -192(R9)
 	VMOVDQU64 Z15, -128(R9)
 	VMOVDQU64 Z16, -64(R9)
 
-moved772:
-none770:
+moved786:
+none784:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10610,21 +10687,21 @@ none770:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four768
-	JMP          both767
+	JLT          four782
+	JMP          both781
 
-half766:
+half780:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four773:
+four787:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled774
+	JEQ           unlabelled788
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10645,7 +10722,7 @@ four773:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled774:
+unlabelled788:
 	PREFETCHT0   (SI)
 	ADDQ         $0x00000040, SI
 	PREFETCHT0   (DI)
@@ -10654,7 +10731,7 @@ unlabelled774:
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none775
+	JLT          none789
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10664,19 +10741,19 @@ unlabelled774:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near776
+	JNZ          near790
 	CMPB         41(AX), $0x00
-	JEQ          near776
+	JEQ          near790
 	VMOVNTDQ     Z13, -128(R9)
 	VMOVNTDQ     Z14, -64(R9)
-	JMP          moved777
+	JMP          moved791
 
-near776:
+near790:
 	VMOVDQU64 Z13, -128(R9)
 	VMOVDQU64 Z14, -64(R9)
 
-moved777:
-none775:
+moved791:
+none789:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10724,12 +10801,12 @@ none775:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four773
+	JLT          four787
 
-both767:
-line778:
+both781:
+line792:
 	CMPQ         R10, $0x40
-	JLT          last779
+	JLT          last793
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -10737,19 +10814,19 @@ line778:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near780
+	JNZ          near794
 	CMPB         41(AX), $0x00
-	JEQ          near780
+	JEQ          near794
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved781
+	JMP          moved795
 
-near780:
+near794:
 	VMOVDQU64 Z9, -64(R9)
 
-moved781:
-	JMP line778
+moved795:
+	JMP line792
 
-last779:
+last793:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10774,7 +10851,7 @@ last779:
 	VMOVUPS      Z5, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip782
+	JZ           skip796
 	VSUBPS       Z3, Z4, Z3
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -10791,10 +10868,10 @@ last779:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip782:
+skip796:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip783
+	JZ           skip797
 	VBROADCASTSS 104(AX), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VRCP14PS     Z5, Z4
@@ -10805,33 +10882,33 @@ skip782:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half784
+	JNE          half798
 	ADDQ         SI, SI
-	JMP          both785
+	JMP          both799
 
-half784:
-both785:
+half798:
+both799:
 	MOVQ  CX, DI
 	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip787
+	JZ    skip801
 	MOVL  (R9)(DI*4), DI
 
-skip787:
+skip801:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip788
+	JZ    skip802
 	MOVL  (R9)(R8*4), R8
 
-skip788:
+skip802:
 	SUBQ      DI, R8
 	INCQ      R8
 	CMPQ      R8, 24(SP)
-	JNE       apart786
+	JNE       apart800
 	CMPQ      16232(SP), $0x00
-	JEQ       apart786
+	JEQ       apart800
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -10850,11 +10927,11 @@ skip788:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half790
+	JNE       half804
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece792:
+piece806:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10906,14 +10983,14 @@ piece792:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece792
-	JMP           both791
+	JNE           piece806
+	JMP           both805
 
-half790:
+half804:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece793:
+piece807:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10957,7 +11034,7 @@ piece793:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours794
+	JEQ           ours808
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -10974,9 +11051,9 @@ piece793:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both795
+	JMP  both809
 
-ours794:
+ours808:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11027,7 +11104,7 @@ ours794:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both795:
+both809:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11057,39 +11134,39 @@ both795:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece793
+	JNE           piece807
 
-both791:
-	JMP written789
+both805:
+	JMP written803
 
-apart786:
+apart800:
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPQ      16232(SP), $0x00
-	JEQ       off796
+	JEQ       off810
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	CMPB      40(AX), $0x00
-	JNE       half797
+	JNE       half811
 	ADDQ      SI, SI
-	JMP       both798
+	JMP       both812
 
-half797:
-both798:
+half811:
+both812:
 	CMPQ  SI, $0x40
-	JLE   off796
+	JLE   off810
 	CMPB  40(AX), $0x00
-	JNE   half799
+	JNE   half813
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off801
+	JEQ   off815
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off801:
+off815:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11098,22 +11175,22 @@ off801:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip802
+	JZ           skip816
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole803
+	JLE          whole817
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have804
+	JMP          have818
 
-whole803:
+whole817:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have804:
-skip802:
+have818:
+skip816:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11129,12 +11206,12 @@ skip802:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half805
+	JNE           half819
 	ADDQ          SI, SI
-	JMP           both806
+	JMP           both820
 
-half805:
-both806:
+half819:
+both820:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11142,7 +11219,7 @@ both806:
 	SHLQ $0x04, DI
 	ADDQ BX, DI
 
-piece807:
+piece821:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11218,21 +11295,21 @@ piece807:
 	MOVQ          16776(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece807
-	JMP           both800
+	JNZ           piece821
+	JMP           both814
 
-half799:
+half813:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off808
+	JEQ   off822
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off808:
+off822:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11241,22 +11318,22 @@ off808:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip809
+	JZ           skip823
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole810
+	JLE          whole824
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have811
+	JMP          have825
 
-whole810:
+whole824:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have811:
-skip809:
+have825:
+skip823:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11272,12 +11349,12 @@ skip809:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half812
+	JNE           half826
 	ADDQ          SI, SI
-	JMP           both813
+	JMP           both827
 
-half812:
-both813:
+half826:
+both827:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11285,7 +11362,7 @@ both813:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece814:
+piece828:
 	SUBQ          $0x00000200, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11326,7 +11403,7 @@ piece814:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours815
+	JEQ           ours829
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11343,9 +11420,9 @@ piece814:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both816
+	JMP  both830
 
-ours815:
+ours829:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11396,7 +11473,7 @@ ours815:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both816:
+both830:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11453,25 +11530,25 @@ both816:
 	MOVQ          16904(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece814
+	JNZ           piece828
 
-both800:
-	JMP written789
+both814:
+	JMP written803
 
-off796:
+off810:
 	CMPB  40(AX), $0x00
-	JNE   half817
+	JNE   half831
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off819
+	JEQ   off833
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off819:
+off833:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11480,22 +11557,22 @@ off819:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip820
+	JZ           skip834
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole821
+	JLE          whole835
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have822
+	JMP          have836
 
-whole821:
+whole835:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have822:
-skip820:
+have836:
+skip834:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11512,15 +11589,15 @@ skip820:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half823
+	JNE           half837
 	ADDQ          R8, R8
-	JMP           both824
+	JMP           both838
 
-half823:
-both824:
+half837:
+both838:
 	XORQ SI, SI
 
-piece825:
+piece839:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11606,21 +11683,21 @@ piece825:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece825
-	JMP           both818
+	JG            piece839
+	JMP           both832
 
-half817:
+half831:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off826
+	JEQ   off840
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off826:
+off840:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11629,22 +11706,22 @@ off826:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip827
+	JZ           skip841
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole828
+	JLE          whole842
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have829
+	JMP          have843
 
-whole828:
+whole842:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have829:
-skip827:
+have843:
+skip841:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11661,15 +11738,15 @@ skip827:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half830
+	JNE           half844
 	ADDQ          R8, R8
-	JMP           both831
+	JMP           both845
 
-half830:
-both831:
+half844:
+both845:
 	XORQ SI, SI
 
-piece832:
+piece846:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11708,7 +11785,7 @@ piece832:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours833
+	JEQ           ours847
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11725,9 +11802,9 @@ piece832:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both834
+	JMP  both848
 
-ours833:
+ours847:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11778,7 +11855,7 @@ ours833:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both834:
+both848:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11847,31 +11924,31 @@ both834:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece832
+	JG            piece846
 
-both818:
-written789:
-skip783:
+both832:
+written803:
+skip797:
 	CMPQ  16232(SP), $0x00
-	JEQ   off835
+	JEQ   off849
 	MOVQ  16264(SP), SI
 	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16248(SP)
 
-off835:
+off849:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen706
+	JLT  sixteen720
 
-end707:
+end721:
 	LEAQ 3584(BX), DX
 	MOVQ 16240(SP), BX
 	MOVQ 16248(SP), SI
 
-line836:
+line850:
 	CMPQ         SI, $0x40
-	JLT          last837
+	JLT          last851
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11879,19 +11956,19 @@ line836:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near838
+	JNZ          near852
 	CMPB         41(AX), $0x00
-	JEQ          near838
+	JEQ          near852
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved839
+	JMP          moved853
 
-near838:
+near852:
 	VMOVDQU64 Z0, -64(BX)
 
-moved839:
-	JMP line836
+moved853:
+	JMP line850
 
-last837:
+last851:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -11905,30 +11982,41 @@ last837:
 	MOVQ      DX, 136(AX)
 	MOVQ      16256(SP), CX
 	MOVQ      CX, 128(AX)
-	JMP       done698
+	JMP       done712
 
-longer699:
+longer713:
+	MOVQ  (AX), CX
+	XORQ  SI, SI
+	CMPB  18(AX), $0x00
+	JEQ   skip854
+	MOVQ  48(AX), SI
+	IMULQ 8(AX), SI
+	ADDQ  CX, SI
+	SUBQ  $0x00004000, SI
+
+skip854:
+	MOVQ SI, 17168(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far840:
+far855:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far840
+	JLT  far855
 
-turn841:
+turn856:
 	CMPQ  BX, 48(AX)
-	JCC   skip842
+	JCC   skip857
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have843
+	JZ    have858
 	MOVL  (CX)(BX*4), SI
 
-have843:
+have858:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11936,100 +12024,417 @@ have843:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even844
+	JZ    even859
 	LEAQ  (CX)(SI*4), CX
 
-even844:
-	MOVQ  64(AX), R8
+even859:
+	CMPQ  64(AX), $0x00
+	JEQ   all860
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next845
-	MOVQ  CX, SI
-	TESTQ R8, R8
-	JZ    unlisted846
-	MOVL  (R8)(CX*4), SI
-
-unlisted846:
+	JGE   next862
+	MOVQ  64(AX), SI
+	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next845:
+next862:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
 	VMOVAPS      Z2, Z5
+	VMOVAPS      Z2, Z6
+	VMOVAPS      Z2, Z7
 	XORQ         CX, CX
-	LEAQ         32(CX), R8
+	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols848
+	JGT          cols864
 
-cols847:
+cols863:
 	CMPB       16(AX), $0x00
-	JNE        half849
+	JNE        half865
+	PREFETCHT0 (SI)(CX*4)
+	PREFETCHT0 64(SI)(CX*4)
+	PREFETCHT0 128(SI)(CX*4)
+	PREFETCHT0 192(SI)(CX*4)
+	VMAXPS     (DI)(CX*4), Z4, Z4
+	VMAXPS     64(DI)(CX*4), Z5, Z5
+	VMAXPS     128(DI)(CX*4), Z6, Z6
+	VMAXPS     192(DI)(CX*4), Z7, Z7
+	JMP        both866
+
+half865:
+	PREFETCHT0 (SI)(CX*2)
+	PREFETCHT0 64(SI)(CX*2)
+	VMOVUPS    (DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z9
+	VPANDD     Z3, Z8, Z8
+	VMAXPS     Z9, Z4, Z4
+	VMAXPS     Z8, Z5, Z5
+	VMOVUPS    64(DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z9
+	VPANDD     Z3, Z8, Z8
+	VMAXPS     Z9, Z6, Z6
+	VMAXPS     Z8, Z7, Z7
+
+both866:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), R8
+	CMPQ R8, DX
+	JLE  cols863
+
+cols864:
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols868
+
+cols867:
+	CMPB       16(AX), $0x00
+	JNE        half869
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both850
+	JMP        both870
 
-half849:
+half869:
 	PREFETCHT0 (SI)(CX*2)
-	VMOVUPS    (DI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z7
-	VPANDD     Z3, Z6, Z6
-	VMAXPS     Z7, Z4, Z4
-	VMAXPS     Z6, Z5, Z5
+	VMOVUPS    (DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z9
+	VPANDD     Z3, Z8, Z8
+	VMAXPS     Z9, Z4, Z4
+	VMAXPS     Z8, Z5, Z5
 
-both850:
+both870:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols847
+	JLE  cols867
 
-cols848:
+cols868:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols852
+	JGT  cols872
 
-cols851:
+cols871:
 	CMPB       16(AX), $0x00
-	JNE        half853
+	JNE        half873
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both854
+	JMP        both874
 
-half853:
+half873:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both854:
+both874:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols851
+	JLE    cols871
 
-cols852:
+cols872:
 	CMPQ       CX, DX
-	JGE        row855
+	JGE        row875
 	CMPB       16(AX), $0x00
-	JNE        half856
+	JNE        half876
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both857
+	JMP        both877
 
-half856:
+half876:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both857:
+both877:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row855:
+row875:
+	VMAXPS        Z6, Z4, Z4
+	VMAXPS        Z7, Z5, Z5
+	VMAXPS        Z5, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y2
+	VMAXPS        Y2, Y4, Y2
+	VEXTRACTF32X4 $0x01, Y2, X3
+	VMAXPS        X3, X2, X3
+	VPERMILPS     $0x4e, X3, X2
+	VMAXPS        X3, X2, X3
+	VPERMILPS     $0xb1, X3, X2
+	VMAXPS        X3, X2, X3
+	MOVQ          88(AX), CX
+	VMOVSS        X3, (CX)(BX*4)
+	JMP           listed861
+
+all860:
+	CMPQ DI, 17168(SP)
+	JGE  none878
+	MOVQ DI, SI
+	ANDQ $-256, SI
+	SHRQ $0x06, SI
+	RORB $0x02, SI
+	SHLQ $0x06, SI
+	JMP  row879
+
+none878:
+	XORQ SI, SI
+
+row879:
+	VBROADCASTSS elementff800000<>+0(SB), Z2
+	VBROADCASTSS elementffff0000<>+0(SB), Z3
+	VMOVAPS      Z2, Z4
+	VMOVAPS      Z2, Z5
+	VMOVAPS      Z2, Z6
+	VMOVAPS      Z2, Z7
+	XORQ         CX, CX
+	LEAQ         64(CX), R8
+	CMPQ         R8, DX
+	JGT          cols881
+
+cols880:
+	CMPB       16(AX), $0x00
+	JNE        half882
+	TESTQ      SI, SI
+	JZ         near884
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked885
+	ADDQ       $0x00003000, SI
+	JMP        asked885
+
+near884:
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	PREFETCHT0 3200(DI)(CX*4)
+	PREFETCHT0 3264(DI)(CX*4)
+
+asked885:
+	VMAXPS (DI)(CX*4), Z4, Z4
+	VMAXPS 64(DI)(CX*4), Z5, Z5
+	VMAXPS 128(DI)(CX*4), Z6, Z6
+	VMAXPS 192(DI)(CX*4), Z7, Z7
+	JMP    both883
+
+half882:
+	TESTQ      SI, SI
+	JZ         near886
+	TESTQ      $0x0000007f, CX
+	JNZ        asked887
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked887
+	ADDQ       $0x00003000, SI
+	JMP        asked887
+
+near886:
+	PREFETCHT0 3072(DI)(CX*2)
+	PREFETCHT0 3136(DI)(CX*2)
+
+asked887:
+	VMOVUPS (DI)(CX*2), Z8
+	VPSLLD  $0x10, Z8, Z9
+	VPANDD  Z3, Z8, Z8
+	VMAXPS  Z9, Z4, Z4
+	VMAXPS  Z8, Z5, Z5
+	VMOVUPS 64(DI)(CX*2), Z8
+	VPSLLD  $0x10, Z8, Z9
+	VPANDD  Z3, Z8, Z8
+	VMAXPS  Z9, Z6, Z6
+	VMAXPS  Z8, Z7, Z7
+
+both883:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), R8
+	CMPQ R8, DX
+	JLE  cols880
+
+cols881:
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols889
+
+cols888:
+	CMPB       16(AX), $0x00
+	JNE        half890
+	TESTQ      SI, SI
+	JZ         near892
+	TESTQ      $0x0000003f, CX
+	JNZ        asked893
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked893
+	ADDQ       $0x00003000, SI
+	JMP        asked893
+
+near892:
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+
+asked893:
+	VMAXPS (DI)(CX*4), Z4, Z4
+	VMAXPS 64(DI)(CX*4), Z5, Z5
+	JMP    both891
+
+half890:
+	TESTQ      SI, SI
+	JZ         near894
+	TESTQ      $0x0000007f, CX
+	JNZ        asked895
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked895
+	ADDQ       $0x00003000, SI
+	JMP        asked895
+
+near894:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked895:
+	VMOVUPS (DI)(CX*2), Z8
+	VPSLLD  $0x10, Z8, Z9
+	VPANDD  Z3, Z8, Z8
+	VMAXPS  Z9, Z4, Z4
+	VMAXPS  Z8, Z5, Z5
+
+both891:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols888
+
+cols889:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols897
+
+cols896:
+	CMPB       16(AX), $0x00
+	JNE        half898
+	TESTQ      SI, SI
+	JZ         near900
+	TESTQ      $0x0000003f, CX
+	JNZ        asked901
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked901
+	ADDQ       $0x00003000, SI
+	JMP        asked901
+
+near900:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked901:
+	VMOVUPS (DI)(CX*4), Z3
+	JMP     both899
+
+half898:
+	TESTQ      SI, SI
+	JZ         near902
+	TESTQ      $0x0000007f, CX
+	JNZ        asked903
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked903
+	ADDQ       $0x00003000, SI
+	JMP        asked903
+
+near902:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked903:
+	VPMOVZXWD (DI)(CX*2), Z3
+	VPSLLD    $0x10, Z3, Z3
+
+both899:
+	VMAXPS Z3, Z4, Z4
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R8
+	CMPQ   R8, DX
+	JLE    cols896
+
+cols897:
+	CMPQ       CX, DX
+	JGE        row904
+	CMPB       16(AX), $0x00
+	JNE        half905
+	TESTQ      SI, SI
+	JZ         near907
+	TESTQ      $0x0000003f, CX
+	JNZ        asked908
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked908
+	ADDQ       $0x00003000, SI
+	JMP        asked908
+
+near907:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked908:
+	VMOVUPS.Z (DI)(CX*4), K2, Z3
+	JMP       both906
+
+half905:
+	TESTQ      SI, SI
+	JZ         near909
+	TESTQ      $0x0000007f, CX
+	JNZ        asked910
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked910
+	ADDQ       $0x00003000, SI
+	JMP        asked910
+
+near909:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked910:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
+
+both906:
+	VBLENDMPS Z3, Z2, K2, Z3
+	VMAXPS    Z3, Z4, Z4
+
+row904:
+	VMAXPS        Z6, Z4, Z4
+	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -12042,17 +12447,18 @@ row855:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip842:
+listed861:
+skip857:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip858
+	JCC   skip911
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have859
+	JZ    have912
 	MOVL  (CX)(BX*4), SI
 
-have859:
+have912:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12060,10 +12466,10 @@ have859:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even860
+	JZ    even913
 	LEAQ  (R10)(CX*4), R10
 
-even860:
+even913:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -12071,30 +12477,30 @@ even860:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols862
+	JGT          cols915
 
-cols861:
+cols914:
 	CMPB    16(AX), $0x00
-	JNE     half863
+	JNE     half916
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both864
+	JMP     both917
 
-half863:
+half916:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both864:
+both917:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half865
+	JNE          half918
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -12173,9 +12579,9 @@ both864:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both866
+	JMP          both919
 
-half865:
+half918:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element3d9dd553<>+0(SB), Z11
@@ -12218,33 +12624,33 @@ half865:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both866:
+both919:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols861
+	JLE  cols914
 
-cols862:
+cols915:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols868
+	JGT  cols921
 
-cols867:
+cols920:
 	CMPB    16(AX), $0x00
-	JNE     half869
+	JNE     half922
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both870
+	JMP     both923
 
-half869:
+half922:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both870:
+both923:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half871
+	JNE          half924
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -12289,9 +12695,9 @@ both870:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both872
+	JMP          both925
 
-half871:
+half924:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -12316,31 +12722,31 @@ half871:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both872:
+both925:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols867
+	JLE  cols920
 
-cols868:
+cols921:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols874
+	JGT  cols927
 
-cols873:
+cols926:
 	CMPB    16(AX), $0x00
-	JNE     half875
+	JNE     half928
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both876
+	JMP     both929
 
-half875:
+half928:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both876:
+both929:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half877
+	JNE          half930
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -12368,9 +12774,9 @@ both876:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both878
+	JMP          both931
 
-half877:
+half930:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z8
@@ -12386,28 +12792,28 @@ half877:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both878:
+both931:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols873
+	JLE  cols926
 
-cols874:
+cols927:
 	CMPQ      CX, DX
-	JGE       row879
+	JGE       row932
 	CMPB      16(AX), $0x00
-	JNE       half880
+	JNE       half933
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both881
+	JMP       both934
 
-half880:
+half933:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both881:
+both934:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half882
+	JNE          half935
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -12436,9 +12842,9 @@ both881:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both883
+	JMP          both936
 
-half882:
+half935:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VBROADCASTSS element3d9dd553<>+0(SB), Z7
@@ -12455,8 +12861,8 @@ half882:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both883:
-row879:
+both936:
+row932:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -12471,28 +12877,28 @@ row879:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip885
+	JZ            skip938
 	MOVL          (CX)(SI*4), R8
 
-skip885:
+skip938:
 	TESTQ  R8, R8
-	JS     unlabelled884
+	JS     unlabelled937
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled884:
-skip858:
+unlabelled937:
+skip911:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip886
+	JCC   skip939
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have887
+	JZ    have940
 	MOVL  (CX)(BX*4), SI
 
-have887:
+have940:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12500,17 +12906,17 @@ have887:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even888
+	JZ    even941
 	LEAQ  (R10)(CX*4), R10
 
-even888:
+even941:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip889
+	JZ    skip942
 	MOVL  (CX)(SI*4), R8
 
-skip889:
+skip942:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -12518,81 +12924,81 @@ skip889:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled890
+	JS     unlabelled943
 	CMPB   16(AX), $0x00
-	JNE    half891
+	JNE    half944
 	VMOVSS (DI)(R8*4), X4
-	JMP    both892
+	JMP    both945
 
-half891:
+half944:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both892:
+both945:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled890
+	JNE          unlabelled943
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next894:
+next947:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last896
+	JGT     last949
 	CMPB    16(AX), $0x00
-	JNE     half897
+	JNE     half950
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both898
+	JMP     both951
 
-half897:
+half950:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both898:
+both951:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found893
+	JNZ    found946
 	ADDQ   $0x10, CX
-	JMP    next894
+	JMP    next947
 
-last896:
+last949:
 	CMPQ      CX, DX
-	JGE       end895
+	JGE       end948
 	CMPB      16(AX), $0x00
-	JNE       half899
+	JNE       half952
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both900
+	JMP       both953
 
-half899:
+half952:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both900:
+both953:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found893
+	JNZ    found946
 	MOVQ   DX, CX
-	JMP    end895
+	JMP    end948
 
-found893:
+found946:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end895:
+end948:
 	CMPQ CX, R8
-	JNE  unlabelled890
+	JNE  unlabelled943
 	INCQ 112(AX)
 
-unlabelled890:
+unlabelled943:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip901
+	JZ           skip954
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -12601,35 +13007,35 @@ unlabelled890:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols903
+	JGT          cols956
 
-cols902:
+cols955:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half904
+	JNE      half957
 	CMPB     41(AX), $0x00
-	JEQ      near906
+	JEQ      near959
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed907
+	JMP      placed960
 
-near906:
+near959:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed907:
-	JMP both905
+placed960:
+	JMP both958
 
-half904:
+half957:
 	CMPB native+8(FP), $0x00
-	JEQ  ours908
+	JEQ  ours961
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -12638,9 +13044,9 @@ half904:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both909
+	JMP  both962
 
-ours908:
+ours961:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -12669,57 +13075,57 @@ ours908:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both909:
+both962:
 	CMPB     41(AX), $0x00
-	JEQ      near910
+	JEQ      near963
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed911
+	JMP      placed964
 
-near910:
+near963:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed911:
-both905:
+placed964:
+both958:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols902
+	JLE  cols955
 
-cols903:
+cols956:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols913
+	JGT  cols966
 
-cols912:
+cols965:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half914
+	JNE      half967
 	CMPB     41(AX), $0x00
-	JEQ      near916
+	JEQ      near969
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed917
+	JMP      placed970
 
-near916:
+near969:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed917:
-	JMP both915
+placed970:
+	JMP both968
 
-half914:
+half967:
 	CMPB native+8(FP), $0x00
-	JEQ  ours918
+	JEQ  ours971
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both919
+	JMP  both972
 
-ours918:
+ours971:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -12737,52 +13143,52 @@ ours918:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both919:
+both972:
 	CMPB     41(AX), $0x00
-	JEQ      near920
+	JEQ      near973
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed921
+	JMP      placed974
 
-near920:
+near973:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed921:
-both915:
+placed974:
+both968:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols912
+	JLE  cols965
 
-cols913:
+cols966:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols923
+	JGT  cols976
 
-cols922:
+cols975:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half924
+	JNE      half977
 	CMPB     41(AX), $0x00
-	JEQ      near926
+	JEQ      near979
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed927
+	JMP      placed980
 
-near926:
+near979:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed927:
-	JMP both925
+placed980:
+	JMP both978
 
-half924:
+half977:
 	CMPB native+8(FP), $0x00
-	JEQ  ours928
+	JEQ  ours981
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both929
+	JMP  both982
 
-ours928:
+ours981:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -12795,34 +13201,34 @@ ours928:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both929:
+both982:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both925:
+both978:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols922
+	JLE  cols975
 
-cols923:
+cols976:
 	CMPQ    CX, DX
-	JGE     row930
+	JGE     row983
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half931
+	JNE     half984
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both932
+	JMP     both985
 
-half931:
+half984:
 	CMPB native+8(FP), $0x00
-	JEQ  ours933
+	JEQ  ours986
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both934
+	JMP  both987
 
-ours933:
+ours986:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -12835,19 +13241,19 @@ ours933:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both934:
+both987:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both932:
-row930:
-skip901:
-skip886:
+both985:
+row983:
+skip954:
+skip939:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn841
+	JLT  turn856
 
-done698:
+done712:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
@@ -12874,16 +13280,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half935
-	JMP     both936
+	JNE     half988
+	JMP     both989
 
-half935:
+half988:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both936:
+both989:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -12902,15 +13308,15 @@ both936:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows937:
+rows990:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols939
+	JGT  cols992
 
-cols938:
+cols991:
 	CMPB       16(AX), $0x00
-	JNE        half940
+	JNE        half993
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -12919,9 +13325,9 @@ cols938:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both941
+	JMP        both994
 
-half940:
+half993:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -12929,9 +13335,9 @@ half940:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both941:
+both994:
 	CMPB       40(AX), $0x00
-	JNE        half942
+	JNE        half995
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12940,9 +13346,9 @@ both941:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both943
+	JMP        both996
 
-half942:
+half995:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -12950,7 +13356,7 @@ half942:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both943:
+both996:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -12970,7 +13376,7 @@ both943:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half944
+	JNE          half997
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -13052,7 +13458,7 @@ both943:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip946
+	JZ           skip999
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13091,27 +13497,27 @@ both943:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half947
+	JNE          half1000
 	CMPB         65(AX), $0x00
-	JEQ          near949
+	JEQ          near1002
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed950
+	JMP          placed1003
 
-near949:
+near1002:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed950:
-	JMP both948
+placed1003:
+	JMP both1001
 
-half947:
+half1000:
 	CMPB native+8(FP), $0x00
-	JEQ  ours951
+	JEQ  ours1004
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -13120,9 +13526,9 @@ half947:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both952
+	JMP  both1005
 
-ours951:
+ours1004:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13151,23 +13557,23 @@ ours951:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both952:
+both1005:
 	CMPB     65(AX), $0x00
-	JEQ      near953
+	JEQ      near1006
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed954
+	JMP      placed1007
 
-near953:
+near1006:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed954:
-both948:
-skip946:
-	JMP both945
+placed1007:
+both1001:
+skip999:
+	JMP both998
 
-half944:
+half997:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VBROADCASTSS element3f800000<>+0(SB), Z17
 	VBROADCASTSS element3d9dd553<>+0(SB), Z18
@@ -13212,7 +13618,7 @@ half944:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip955
+	JZ           skip1008
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13239,27 +13645,27 @@ half944:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half956
+	JNE          half1009
 	CMPB         65(AX), $0x00
-	JEQ          near958
+	JEQ          near1011
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed959
+	JMP          placed1012
 
-near958:
+near1011:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed959:
-	JMP both957
+placed1012:
+	JMP both1010
 
-half956:
+half1009:
 	CMPB native+8(FP), $0x00
-	JEQ  ours960
+	JEQ  ours1013
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -13268,9 +13674,9 @@ half956:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both961
+	JMP  both1014
 
-ours960:
+ours1013:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13299,23 +13705,23 @@ ours960:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both961:
+both1014:
 	CMPB     65(AX), $0x00
-	JEQ      near962
+	JEQ      near1015
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed963
+	JMP      placed1016
 
-near962:
+near1015:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed963:
-both957:
-skip955:
-both945:
+placed1016:
+both1010:
+skip1008:
+both998:
 	DECQ          R8
-	JNZ           more964
+	JNZ           more1017
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13352,46 +13758,46 @@ both945:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more964:
+more1017:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols938
+	JLE  cols991
 
-cols939:
+cols992:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols966
+	JGT  cols1019
 
-cols965:
+cols1018:
 	CMPB       16(AX), $0x00
-	JNE        half967
+	JNE        half1020
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both968
+	JMP        both1021
 
-half967:
+half1020:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both968:
+both1021:
 	CMPB       40(AX), $0x00
-	JNE        half969
+	JNE        half1022
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both970
+	JMP        both1023
 
-half969:
+half1022:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both970:
+both1023:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -13403,7 +13809,7 @@ both970:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half971
+	JNE          half1024
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -13451,7 +13857,7 @@ both970:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip973
+	JZ           skip1026
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13472,30 +13878,30 @@ both970:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half974
+	JNE          half1027
 	CMPB         65(AX), $0x00
-	JEQ          near976
+	JEQ          near1029
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed977
+	JMP          placed1030
 
-near976:
+near1029:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed977:
-	JMP both975
+placed1030:
+	JMP both1028
 
-half974:
+half1027:
 	CMPB native+8(FP), $0x00
-	JEQ  ours978
+	JEQ  ours1031
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both979
+	JMP  both1032
 
-ours978:
+ours1031:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13513,21 +13919,21 @@ ours978:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both979:
+both1032:
 	CMPB     65(AX), $0x00
-	JEQ      near980
+	JEQ      near1033
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed981
+	JMP      placed1034
 
-near980:
+near1033:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed981:
-both975:
-skip973:
-	JMP both972
+placed1034:
+both1028:
+skip1026:
+	JMP both1025
 
-half971:
+half1024:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3d9dd553<>+0(SB), Z12
@@ -13554,7 +13960,7 @@ half971:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip982
+	JZ           skip1035
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13569,30 +13975,30 @@ half971:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half983
+	JNE          half1036
 	CMPB         65(AX), $0x00
-	JEQ          near985
+	JEQ          near1038
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed986
+	JMP          placed1039
 
-near985:
+near1038:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed986:
-	JMP both984
+placed1039:
+	JMP both1037
 
-half983:
+half1036:
 	CMPB native+8(FP), $0x00
-	JEQ  ours987
+	JEQ  ours1040
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both988
+	JMP  both1041
 
-ours987:
+ours1040:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13610,21 +14016,21 @@ ours987:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both988:
+both1041:
 	CMPB     65(AX), $0x00
-	JEQ      near989
+	JEQ      near1042
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed990
+	JMP      placed1043
 
-near989:
+near1042:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed990:
-both984:
-skip982:
-both972:
+placed1043:
+both1037:
+skip1035:
+both1025:
 	DECQ          R8
-	JNZ           more991
+	JNZ           more1044
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13661,42 +14067,42 @@ both972:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more991:
+more1044:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols965
+	JLE  cols1018
 
-cols966:
+cols1019:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols993
+	JGT  cols1046
 
-cols992:
+cols1045:
 	CMPB       16(AX), $0x00
-	JNE        half994
+	JNE        half1047
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both995
+	JMP        both1048
 
-half994:
+half1047:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both995:
+both1048:
 	CMPB       40(AX), $0x00
-	JNE        half996
+	JNE        half1049
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both997
+	JMP        both1050
 
-half996:
+half1049:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both997:
+both1050:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13704,7 +14110,7 @@ both997:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half998
+	JNE          half1051
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13735,7 +14141,7 @@ both997:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1000
+	JZ           skip1053
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13747,28 +14153,28 @@ both997:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1001
+	JNE          half1054
 	CMPB         65(AX), $0x00
-	JEQ          near1003
+	JEQ          near1056
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1004
+	JMP          placed1057
 
-near1003:
+near1056:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1004:
-	JMP both1002
+placed1057:
+	JMP both1055
 
-half1001:
+half1054:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1005
+	JEQ  ours1058
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1006
+	JMP  both1059
 
-ours1005:
+ours1058:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -13781,14 +14187,14 @@ ours1005:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1006:
+both1059:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1002:
-skip1000:
-	JMP both999
+both1055:
+skip1053:
+	JMP both1052
 
-half998:
+half1051:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -13806,7 +14212,7 @@ half998:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1007
+	JZ           skip1060
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13815,28 +14221,28 @@ half998:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1008
+	JNE          half1061
 	CMPB         65(AX), $0x00
-	JEQ          near1010
+	JEQ          near1063
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1011
+	JMP          placed1064
 
-near1010:
+near1063:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1011:
-	JMP both1009
+placed1064:
+	JMP both1062
 
-half1008:
+half1061:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1012
+	JEQ  ours1065
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1013
+	JMP  both1066
 
-ours1012:
+ours1065:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13849,14 +14255,14 @@ ours1012:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1013:
+both1066:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1009:
-skip1007:
-both999:
+both1062:
+skip1060:
+both1052:
 	DECQ          R8
-	JNZ           more1014
+	JNZ           more1067
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13893,39 +14299,39 @@ both999:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1014:
+more1067:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols992
+	JLE  cols1045
 
-cols993:
+cols1046:
 	CMPQ       CX, DX
-	JGE        row1015
+	JGE        row1068
 	CMPB       16(AX), $0x00
-	JNE        half1016
+	JNE        half1069
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1017
+	JMP        both1070
 
-half1016:
+half1069:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1017:
+both1070:
 	CMPB       40(AX), $0x00
-	JNE        half1018
+	JNE        half1071
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1019
+	JMP        both1072
 
-half1018:
+half1071:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1019:
+both1072:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -13933,7 +14339,7 @@ both1019:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1020
+	JNE          half1073
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13965,7 +14371,7 @@ both1019:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1022
+	JZ           skip1075
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -13977,20 +14383,20 @@ both1019:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1023
+	JNE          half1076
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1024
+	JMP          both1077
 
-half1023:
+half1076:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1025
+	JEQ  ours1078
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1026
+	JMP  both1079
 
-ours1025:
+ours1078:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14003,14 +14409,14 @@ ours1025:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1026:
+both1079:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1024:
-skip1022:
-	JMP both1021
+both1077:
+skip1075:
+	JMP both1074
 
-half1020:
+half1073:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -14029,7 +14435,7 @@ half1020:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1027
+	JZ           skip1080
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14038,20 +14444,20 @@ half1020:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1028
+	JNE          half1081
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1029
+	JMP          both1082
 
-half1028:
+half1081:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1030
+	JEQ  ours1083
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1031
+	JMP  both1084
 
-ours1030:
+ours1083:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14064,14 +14470,14 @@ ours1030:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1031:
+both1084:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1029:
-skip1027:
-both1021:
+both1082:
+skip1080:
+both1074:
 	DECQ          R8
-	JNZ           more1032
+	JNZ           more1085
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14108,13 +14514,13 @@ both1021:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1032:
-row1015:
+more1085:
+row1068:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows937
+	JNZ           rows990
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -14156,33 +14562,43 @@ row1015:
 
 // func mapAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·mapAVX2(SB), $24-8
-	MOVQ         a+0(FP), AX
-	MOVQ         80(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x07, CX
-	NEGQ         CX
-	LEAQ         elementTail<>+0(SB), BX
-	VMOVDQU      32(BX)(CX*4), Y0
-	MOVQ         (AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), DI
-	MOVQ         88(AX), R8
-	MOVQ         128(AX), R9
-	MOVL         144(AX), R10
-	MOVQ         72(AX), R11
-	IMULQ        32(AX), R11
-	ADDQ         SI, R11
+TEXT ·mapAVX2(SB), $32-8
+	MOVQ    a+0(FP), AX
+	MOVQ    80(AX), DX
+	MOVQ    DX, CX
+	ANDQ    $0x07, CX
+	NEGQ    CX
+	LEAQ    elementTail<>+0(SB), BX
+	VMOVDQU 32(BX)(CX*4), Y0
+	MOVQ    (AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    88(AX), R8
+	MOVQ    128(AX), R9
+	MOVL    144(AX), R10
+	XORQ    R11, R11
+	CMPB    42(AX), $0x00
+	JEQ     skip1087
+	MOVQ    72(AX), R11
+	IMULQ   32(AX), R11
+	ADDQ    SI, R11
+	SUBQ    $0x00004000, R11
+
+skip1087:
 	MOVQ         R11, 16(SP)
+	MOVQ         88(AX), CX
+	ORQ          104(AX), CX
+	ORQ          112(AX), CX
+	MOVQ         CX, 24(SP)
 	VMOVSS       element3f800000<>+0(SB), X3
 	VPXOR        X4, X4, X4
 	VCVTSI2SSQ   DX, X4, X4
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip1034
+	JEQ          skip1088
 	CMPQ         R11, $0x00
-	JLE          last1035
+	JLE          last1089
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -14190,78 +14606,78 @@ TEXT ·mapAVX2(SB), $24-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1037
+	JGT          cols1091
 
-cols1036:
+cols1090:
 	CMPB    40(AX), $0x00
-	JNE     half1038
+	JNE     half1092
 	VMOVUPS (R12)(CX*4), Y6
 	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1039
+	JMP     both1093
 
-half1038:
+half1092:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1039:
+both1093:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1036
+	JLE    cols1090
 
-cols1037:
+cols1091:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1041
+	JGT  cols1095
 
-cols1040:
+cols1094:
 	CMPB    40(AX), $0x00
-	JNE     half1042
+	JNE     half1096
 	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1043
+	JMP     both1097
 
-half1042:
+half1096:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1043:
+both1097:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1040
+	JLE    cols1094
 
-cols1041:
+cols1095:
 	CMPQ       CX, DX
-	JGE        row1044
+	JGE        row1098
 	CMPB       40(AX), $0x00
-	JNE        half1045
+	JNE        half1099
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1046
+	JMP        both1100
 
-half1045:
+half1099:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R12)(CX*2), R12
 
-copy1047:
+copy1101:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1047
+	JNZ       copy1101
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1046:
+both1100:
 	VADDPS Y6, Y4, Y4
 
-row1044:
+row1098:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14272,9 +14688,9 @@ row1044:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1035:
+last1089:
 	CMPQ         R11, $0x00
-	JLE          last1048
+	JLE          last1102
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -14283,22 +14699,22 @@ last1035:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1050
+	JGT          cols1104
 
-cols1049:
+cols1103:
 	CMPB    40(AX), $0x00
-	JNE     half1051
+	JNE     half1105
 	VMOVUPS (R12)(CX*4), Y7
 	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1052
+	JMP     both1106
 
-half1051:
+half1105:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R12)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1052:
+both1106:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14306,60 +14722,60 @@ both1052:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1049
+	JLE         cols1103
 
-cols1050:
+cols1104:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1054
+	JGT  cols1108
 
-cols1053:
+cols1107:
 	CMPB    40(AX), $0x00
-	JNE     half1055
+	JNE     half1109
 	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1056
+	JMP     both1110
 
-half1055:
+half1109:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1056:
+both1110:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1053
+	JLE         cols1107
 
-cols1054:
+cols1108:
 	CMPQ       CX, DX
-	JGE        row1057
+	JGE        row1111
 	CMPB       40(AX), $0x00
-	JNE        half1058
+	JNE        half1112
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1059
+	JMP        both1113
 
-half1058:
+half1112:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R12)(CX*2), R12
 
-copy1060:
+copy1114:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1060
+	JNZ       copy1114
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1059:
+both1113:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1057:
+row1111:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14374,9 +14790,9 @@ row1057:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1048:
+last1102:
 	CMPQ         R11, $0x01
-	JLE          last1061
+	JLE          last1115
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -14386,78 +14802,78 @@ last1048:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1063
+	JGT          cols1117
 
-cols1062:
+cols1116:
 	CMPB    40(AX), $0x00
-	JNE     half1064
+	JNE     half1118
 	VMOVUPS (R11)(CX*4), Y6
 	VMOVUPS 32(R11)(CX*4), Y7
-	JMP     both1065
+	JMP     both1119
 
-half1064:
+half1118:
 	VPMOVZXWD (R11)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R11)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1065:
+both1119:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1062
+	JLE    cols1116
 
-cols1063:
+cols1117:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1067
+	JGT  cols1121
 
-cols1066:
+cols1120:
 	CMPB    40(AX), $0x00
-	JNE     half1068
+	JNE     half1122
 	VMOVUPS (R11)(CX*4), Y6
-	JMP     both1069
+	JMP     both1123
 
-half1068:
+half1122:
 	VPMOVZXWD (R11)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1069:
+both1123:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1066
+	JLE    cols1120
 
-cols1067:
+cols1121:
 	CMPQ       CX, DX
-	JGE        row1070
+	JGE        row1124
 	CMPB       40(AX), $0x00
-	JNE        half1071
+	JNE        half1125
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1072
+	JMP        both1126
 
-half1071:
+half1125:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R11)(CX*2), R11
 
-copy1073:
+copy1127:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1073
+	JNZ       copy1127
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1072:
+both1126:
 	VADDPS Y6, Y4, Y4
 
-row1070:
+row1124:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14468,15 +14884,15 @@ row1070:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last1061:
-skip1034:
+last1115:
+skip1088:
 	MOVQ 72(AX), R12
 
-rows1074:
+rows1128:
 	CMPB         197(AX), $0x00
-	JEQ          skip1075
+	JEQ          skip1129
 	CMPQ         R12, $0x02
-	JLE          last1076
+	JLE          last1130
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -14488,78 +14904,78 @@ rows1074:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1078
+	JGT          cols1132
 
-cols1077:
+cols1131:
 	CMPB    40(AX), $0x00
-	JNE     half1079
+	JNE     half1133
 	VMOVUPS (R11)(CX*4), Y6
 	VMOVUPS 32(R11)(CX*4), Y7
-	JMP     both1080
+	JMP     both1134
 
-half1079:
+half1133:
 	VPMOVZXWD (R11)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R11)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1080:
+both1134:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1077
+	JLE    cols1131
 
-cols1078:
+cols1132:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1082
+	JGT  cols1136
 
-cols1081:
+cols1135:
 	CMPB    40(AX), $0x00
-	JNE     half1083
+	JNE     half1137
 	VMOVUPS (R11)(CX*4), Y6
-	JMP     both1084
+	JMP     both1138
 
-half1083:
+half1137:
 	VPMOVZXWD (R11)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1084:
+both1138:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1081
+	JLE    cols1135
 
-cols1082:
+cols1136:
 	CMPQ       CX, DX
-	JGE        row1085
+	JGE        row1139
 	CMPB       40(AX), $0x00
-	JNE        half1086
+	JNE        half1140
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1087
+	JMP        both1141
 
-half1086:
+half1140:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R11)(CX*2), R11
 
-copy1088:
+copy1142:
 	MOVW      -2(R11)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1088
+	JNZ       copy1142
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1087:
+both1141:
 	VADDPS Y6, Y4, Y4
 
-row1085:
+row1139:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14570,9 +14986,9 @@ row1085:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1076:
+last1130:
 	CMPQ         R12, $0x01
-	JLE          last1089
+	JLE          last1143
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -14583,22 +14999,22 @@ last1076:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1091
+	JGT          cols1145
 
-cols1090:
+cols1144:
 	CMPB    40(AX), $0x00
-	JNE     half1092
+	JNE     half1146
 	VMOVUPS (R11)(CX*4), Y7
 	VMOVUPS 32(R11)(CX*4), Y8
-	JMP     both1093
+	JMP     both1147
 
-half1092:
+half1146:
 	VPMOVZXWD (R11)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R11)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1093:
+both1147:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14606,60 +15022,60 @@ both1093:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1090
+	JLE         cols1144
 
-cols1091:
+cols1145:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1095
+	JGT  cols1149
 
-cols1094:
+cols1148:
 	CMPB    40(AX), $0x00
-	JNE     half1096
+	JNE     half1150
 	VMOVUPS (R11)(CX*4), Y7
-	JMP     both1097
+	JMP     both1151
 
-half1096:
+half1150:
 	VPMOVZXWD (R11)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1097:
+both1151:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1094
+	JLE         cols1148
 
-cols1095:
+cols1149:
 	CMPQ       CX, DX
-	JGE        row1098
+	JGE        row1152
 	CMPB       40(AX), $0x00
-	JNE        half1099
+	JNE        half1153
 	VMASKMOVPS (R11)(CX*4), Y0, Y7
-	JMP        both1100
+	JMP        both1154
 
-half1099:
+half1153:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R11)(CX*2), R11
 
-copy1101:
+copy1155:
 	MOVW      -2(R11)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1101
+	JNZ       copy1155
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1100:
+both1154:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1098:
+row1152:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14674,17 +15090,17 @@ row1098:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1089:
-skip1075:
+last1143:
+skip1129:
 	CMPB  160(AX), $0x00
-	JEQ   skip1102
+	JEQ   skip1156
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1103
+	JZ    id1157
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1103:
+id1157:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -14709,100 +15125,116 @@ id1103:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1102:
+skip1156:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1104
+	JEQ  skip1158
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1104:
-	MOVQ CX, R11
-	LEAQ 16384(R11), CX
+skip1158:
 	CMPQ CX, 16(SP)
-	JLT  more1105
-	SUBQ $0x00004000, R11
-
-more1105:
+	JGE  none1159
+	MOVQ CX, R11
 	ANDQ $-256, R11
 	SHRQ $0x06, R11
 	RORB $0x02, R11
 	SHLQ $0x06, R11
+	JMP  row1160
+
+none1159:
+	XORQ R11, R11
+
+row1160:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1107
+	JGT  cols1162
 
-cols1106:
+cols1161:
 	CMPB       40(AX), $0x00
-	JNE        half1108
+	JNE        half1163
+	TESTQ      R11, R11
+	JZ         near1165
 	TESTQ      $0x0000003f, CX
-	JNZ        same1110
+	JNZ        asked1166
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1110
+	JNZ        asked1166
 	ADDQ       $0x00003000, R11
+	JMP        asked1166
 
-same1110:
+near1165:
+	PREFETCHT0 3072(SI)(CX*4)
+
+asked1166:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1109
+	JMP     both1164
 
-half1108:
+half1163:
+	TESTQ      R11, R11
+	JZ         near1167
 	TESTQ      $0x0000007f, CX
-	JNZ        same1111
+	JNZ        asked1168
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1111
+	JNZ        asked1168
 	ADDQ       $0x00003000, R11
+	JMP        asked1168
 
-same1111:
+near1167:
+	PREFETCHT0 3072(SI)(CX*2)
+
+asked1168:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1109:
+both1164:
 	CMPB         196(AX), $0x00
-	JEQ          skip1112
+	JEQ          skip1169
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1113
+	JZ           skip1170
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1114
+	JNE          half1171
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1115
+	JMP          both1172
 
-half1114:
+half1171:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1115:
+both1172:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1113:
-skip1112:
+skip1170:
+skip1169:
+	CMPQ         24(SP), $0x00
+	JEQ          plain1173
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1116
+	JZ           skip1174
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -14810,58 +15242,59 @@ skip1112:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1116:
+skip1174:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1117
+	JZ      skip1175
 	VMOVUPS (R13)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1117:
+skip1175:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1119
+	JZ          skip1177
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1120
+	JZ          skip1178
 	VMOVUPS     (R14)(CX*4), Y6
 	VMOVUPS     (R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R14)(CX*4), Y6
 	VMOVUPS     32(R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1118
+	JMP         normal1176
 
-skip1120:
+skip1178:
 	VMOVUPS (R13)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1119:
+skip1177:
+plain1173:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1121
+	JZ      skip1179
 	VMOVUPS (R13)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1121:
-normal1118:
+skip1179:
+normal1176:
 	CMPB         198(AX), $0x00
-	JEQ          none1122
+	JEQ          none1180
 	CMPB         198(AX), $0x01
-	JNE          act1123
+	JNE          act1181
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1123:
+act1181:
 	CMPB         198(AX), $0x03
-	JNE          act1124
+	JNE          act1182
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -14871,11 +15304,11 @@ act1123:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1124:
+act1182:
 	CMPB         198(AX), $0x02
-	JNE          act1125
+	JNE          act1183
 	CMPB         16(AX), $0x00
-	JNE          half1126
+	JNE          half1184
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14924,9 +15357,9 @@ act1124:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1127
+	JMP          both1185
 
-half1126:
+half1184:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -14967,11 +15400,11 @@ half1126:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1127:
-act1125:
-none1122:
+both1185:
+act1183:
+none1180:
 	CMPB         160(AX), $0x00
-	JEQ          skip1128
+	JEQ          skip1186
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -14995,14 +15428,14 @@ none1122:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1128:
+skip1186:
 	CMPB    16(AX), $0x00
-	JNE     half1129
+	JNE     half1187
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1130
+	JMP     both1188
 
-half1129:
+half1187:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -15032,137 +15465,152 @@ half1129:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1130:
+both1188:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1106
+	JLE  cols1161
 
-cols1107:
+cols1162:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1132
+	JGT  cols1190
 
-cols1131:
+cols1189:
 	CMPB       40(AX), $0x00
-	JNE        half1133
+	JNE        half1191
+	TESTQ      R11, R11
+	JZ         near1193
 	TESTQ      $0x0000003f, CX
-	JNZ        same1135
+	JNZ        asked1194
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1135
+	JNZ        asked1194
 	ADDQ       $0x00003000, R11
+	JMP        asked1194
 
-same1135:
+near1193:
+	PREFETCHT0 3072(SI)(CX*4)
+
+asked1194:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1134
+	JMP     both1192
 
-half1133:
+half1191:
+	TESTQ      R11, R11
+	JZ         near1195
 	TESTQ      $0x0000007f, CX
-	JNZ        same1136
+	JNZ        asked1196
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1136
+	JNZ        asked1196
 	ADDQ       $0x00003000, R11
+	JMP        asked1196
 
-same1136:
+near1195:
+	PREFETCHT0 3072(SI)(CX*2)
+
+asked1196:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1134:
+both1192:
 	CMPB         196(AX), $0x00
-	JEQ          skip1137
+	JEQ          skip1197
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1138
+	JZ           skip1198
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1139
+	JNE          half1199
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1140
+	JMP          both1200
 
-half1139:
+half1199:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1140:
+both1200:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1138:
-skip1137:
+skip1198:
+skip1197:
+	CMPQ         24(SP), $0x00
+	JEQ          plain1201
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1141
+	JZ           skip1202
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1141:
+skip1202:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1142
+	JZ      skip1203
 	VMOVUPS (R13)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1142:
+skip1203:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1144
+	JZ          skip1205
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1145
+	JZ          skip1206
 	VMOVUPS     (R14)(CX*4), Y5
 	VMOVUPS     (R13)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1143
+	JMP         normal1204
 
-skip1145:
+skip1206:
 	VMOVUPS (R13)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1144:
+skip1205:
+plain1201:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1146
+	JZ      skip1207
 	VMOVUPS (R13)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1146:
-normal1143:
+skip1207:
+normal1204:
 	CMPB         198(AX), $0x00
-	JEQ          none1147
+	JEQ          none1208
 	CMPB         198(AX), $0x01
-	JNE          act1148
+	JNE          act1209
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1148:
+act1209:
 	CMPB         198(AX), $0x03
-	JNE          act1149
+	JNE          act1210
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1149:
+act1210:
 	CMPB         198(AX), $0x02
-	JNE          act1150
+	JNE          act1211
 	CMPB         16(AX), $0x00
-	JNE          half1151
+	JNE          half1212
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15193,9 +15641,9 @@ act1149:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1152
+	JMP          both1213
 
-half1151:
+half1212:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15221,11 +15669,11 @@ half1151:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1152:
-act1150:
-none1147:
+both1213:
+act1211:
+none1208:
 	CMPB         160(AX), $0x00
-	JEQ          skip1153
+	JEQ          skip1214
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15245,13 +15693,13 @@ none1147:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1153:
+skip1214:
 	CMPB    16(AX), $0x00
-	JNE     half1154
+	JNE     half1215
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1155
+	JMP     both1216
 
-half1154:
+half1215:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15267,75 +15715,87 @@ half1154:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1155:
+both1216:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1131
+	JLE  cols1189
 
-cols1132:
+cols1190:
 	CMPQ       CX, DX
-	JGE        row1156
+	JGE        row1217
 	CMPB       40(AX), $0x00
-	JNE        half1157
+	JNE        half1218
+	TESTQ      R11, R11
+	JZ         near1220
 	TESTQ      $0x0000003f, CX
-	JNZ        same1159
+	JNZ        asked1221
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1159
+	JNZ        asked1221
 	ADDQ       $0x00003000, R11
+	JMP        asked1221
 
-same1159:
+near1220:
+	PREFETCHT0 3072(SI)(CX*4)
+
+asked1221:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1158
+	JMP        both1219
 
-half1157:
+half1218:
+	TESTQ      R11, R11
+	JZ         near1222
 	TESTQ      $0x0000007f, CX
-	JNZ        same1160
+	JNZ        asked1223
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1160
+	JNZ        asked1223
 	ADDQ       $0x00003000, R11
+	JMP        asked1223
 
-same1160:
+near1222:
+	PREFETCHT0 3072(SI)(CX*2)
+
+asked1223:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R14
 
-copy1161:
+copy1224:
 	MOVW      -2(R14)(R11*2), R13
 	MOVW      R13, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1161
+	JNZ       copy1224
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1158:
+both1219:
 	CMPB         196(AX), $0x00
-	JEQ          skip1162
+	JEQ          skip1225
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R11
 	TESTQ        R11, R11
-	JZ           skip1163
+	JZ           skip1226
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1164
+	JNE          half1227
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1165
+	JMP          both1228
 
-half1164:
+half1227:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -15343,80 +15803,83 @@ half1164:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R14
 
-copy1166:
+copy1229:
 	MOVW      -2(R14)(R11*2), R13
 	MOVW      R13, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1166
+	JNZ       copy1229
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1165:
+both1228:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1163:
-skip1162:
+skip1226:
+skip1225:
+	CMPQ         24(SP), $0x00
+	JEQ          plain1230
 	MOVQ         88(AX), R11
 	TESTQ        R11, R11
-	JZ           skip1167
+	JZ           skip1231
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1167:
+skip1231:
 	MOVQ       104(AX), R11
 	TESTQ      R11, R11
-	JZ         skip1168
+	JZ         skip1232
 	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1168:
+skip1232:
 	MOVQ        112(AX), R11
 	TESTQ       R11, R11
-	JZ          skip1170
+	JZ          skip1234
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1171
+	JZ          skip1235
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R11)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1169
+	JMP         normal1233
 
-skip1171:
+skip1235:
 	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1170:
+skip1234:
+plain1230:
 	MOVQ       120(AX), R11
 	TESTQ      R11, R11
-	JZ         skip1172
+	JZ         skip1236
 	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1172:
-normal1169:
+skip1236:
+normal1233:
 	CMPB         198(AX), $0x00
-	JEQ          none1173
+	JEQ          none1237
 	CMPB         198(AX), $0x01
-	JNE          act1174
+	JNE          act1238
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1174:
+act1238:
 	CMPB         198(AX), $0x03
-	JNE          act1175
+	JNE          act1239
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1175:
+act1239:
 	CMPB         198(AX), $0x02
-	JNE          act1176
+	JNE          act1240
 	CMPB         16(AX), $0x00
-	JNE          half1177
+	JNE          half1241
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15447,9 +15910,9 @@ act1175:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1178
+	JMP          both1242
 
-half1177:
+half1241:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15475,11 +15938,11 @@ half1177:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1178:
-act1176:
-none1173:
+both1242:
+act1240:
+none1237:
 	CMPB         160(AX), $0x00
-	JEQ          skip1179
+	JEQ          skip1243
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15499,13 +15962,13 @@ none1173:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1179:
+skip1243:
 	CMPB       16(AX), $0x00
-	JNE        half1180
+	JNE        half1244
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1181
+	JMP        both1245
 
-half1180:
+half1244:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15524,20 +15987,20 @@ half1180:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1182:
+copy1246:
 	MOVW -2(SP)(R11*2), CX
 	MOVW CX, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1182
+	JNZ  copy1246
 
-both1181:
-row1156:
+both1245:
+row1217:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R12
-	JNZ  rows1074
+	JNZ  rows1128
 	VZEROUPPER
 	RET
 
@@ -15573,16 +16036,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1183:
+rows1247:
 	CMPB  128(AX), $0x00
-	JEQ   skip1184
+	JEQ   skip1248
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1185
+	JZ    id1249
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1185:
+id1249:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -15607,56 +16070,56 @@ id1185:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1184:
+skip1248:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1187
+	JGT  cols1251
 
-cols1186:
+cols1250:
 	CMPB       40(AX), $0x00
-	JNE        half1188
+	JNE        half1252
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1189
+	JMP        both1253
 
-half1188:
+half1252:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1189:
+both1253:
 	CMPB       152(AX), $0x00
-	JEQ        skip1190
+	JEQ        skip1254
 	CMPB       64(AX), $0x00
-	JNE        half1191
+	JNE        half1255
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1192
+	JMP        both1256
 
-half1191:
+half1255:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1192:
+both1256:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1193
+	JNE          act1257
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1193:
+act1257:
 	CMPB         152(AX), $0x03
-	JNE          act1194
+	JNE          act1258
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -15665,16 +16128,16 @@ act1193:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1194:
+act1258:
 	CMPB         152(AX), $0x02
-	JNE          act1195
+	JNE          act1259
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1196
+	JEQ          skip1260
 	VBROADCASTSS 124(AX), Y8
 
-skip1196:
+skip1260:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -15682,18 +16145,18 @@ skip1196:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1195:
-skip1190:
+act1259:
+skip1254:
 	CMPB         128(AX), $0x00
-	JEQ          skip1197
+	JEQ          skip1261
 	CMPB         152(AX), $0x01
-	JNE          draws1198
+	JNE          draws1262
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1199
+	JMP          drawn1263
 
-draws1198:
+draws1262:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -15717,15 +16180,15 @@ draws1198:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1199:
-skip1197:
+drawn1263:
+skip1261:
 	CMPB    16(AX), $0x00
-	JNE     half1200
+	JNE     half1264
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1201
+	JMP     both1265
 
-half1200:
+half1264:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15755,92 +16218,92 @@ half1200:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1201:
+both1265:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1202
+	JZ      skip1266
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1202:
+skip1266:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1186
+	JLE  cols1250
 
-cols1187:
+cols1251:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1204
+	JGT  cols1268
 
-cols1203:
+cols1267:
 	CMPB       40(AX), $0x00
-	JNE        half1205
+	JNE        half1269
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1206
+	JMP        both1270
 
-half1205:
+half1269:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1206:
+both1270:
 	CMPB       152(AX), $0x00
-	JEQ        skip1207
+	JEQ        skip1271
 	CMPB       64(AX), $0x00
-	JNE        half1208
+	JNE        half1272
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1209
+	JMP        both1273
 
-half1208:
+half1272:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1209:
+both1273:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1210
+	JNE          act1274
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1210:
+act1274:
 	CMPB         152(AX), $0x03
-	JNE          act1211
+	JNE          act1275
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1211:
+act1275:
 	CMPB         152(AX), $0x02
-	JNE          act1212
+	JNE          act1276
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1213
+	JEQ          skip1277
 	VBROADCASTSS 124(AX), Y6
 
-skip1213:
+skip1277:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1212:
-skip1207:
+act1276:
+skip1271:
 	CMPB         128(AX), $0x00
-	JEQ          skip1214
+	JEQ          skip1278
 	CMPB         152(AX), $0x01
-	JNE          draws1215
+	JNE          draws1279
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1216
+	JMP          drawn1280
 
-draws1215:
+draws1279:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -15860,14 +16323,14 @@ draws1215:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1216:
-skip1214:
+drawn1280:
+skip1278:
 	CMPB    16(AX), $0x00
-	JNE     half1217
+	JNE     half1281
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1218
+	JMP     both1282
 
-half1217:
+half1281:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15883,29 +16346,29 @@ half1217:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1218:
+both1282:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1219
+	JZ      skip1283
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1219:
+skip1283:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1203
+	JLE  cols1267
 
-cols1204:
+cols1268:
 	CMPQ       CX, DX
-	JGE        row1220
+	JGE        row1284
 	CMPB       40(AX), $0x00
-	JNE        half1221
+	JNE        half1285
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1222
+	JMP        both1286
 
-half1221:
+half1285:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -15913,24 +16376,24 @@ half1221:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1223:
+copy1287:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1223
+	JNZ       copy1287
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1222:
+both1286:
 	CMPB       152(AX), $0x00
-	JEQ        skip1224
+	JEQ        skip1288
 	CMPB       64(AX), $0x00
-	JNE        half1225
+	JNE        half1289
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1226
+	JMP        both1290
 
-half1225:
+half1289:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -15938,54 +16401,54 @@ half1225:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1227:
+copy1291:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1227
+	JNZ       copy1291
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1226:
+both1290:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1228
+	JNE          act1292
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1228:
+act1292:
 	CMPB         152(AX), $0x03
-	JNE          act1229
+	JNE          act1293
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1229:
+act1293:
 	CMPB         152(AX), $0x02
-	JNE          act1230
+	JNE          act1294
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1231
+	JEQ          skip1295
 	VBROADCASTSS 124(AX), Y6
 
-skip1231:
+skip1295:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1230:
-skip1224:
+act1294:
+skip1288:
 	CMPB         128(AX), $0x00
-	JEQ          skip1232
+	JEQ          skip1296
 	CMPB         152(AX), $0x01
-	JNE          draws1233
+	JNE          draws1297
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1234
+	JMP          drawn1298
 
-draws1233:
+draws1297:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16005,14 +16468,14 @@ draws1233:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1234:
-skip1232:
+drawn1298:
+skip1296:
 	CMPB       16(AX), $0x00
-	JNE        half1235
+	JNE        half1299
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1236
+	JMP        both1300
 
-half1235:
+half1299:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16031,26 +16494,26 @@ half1235:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1237:
+copy1301:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1237
+	JNZ  copy1301
 
-both1236:
+both1300:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1238
+	JZ      skip1302
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1238:
-row1220:
+skip1302:
+row1284:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1183
+	JNZ  rows1247
 	VZEROUPPER
 	RET
 
@@ -16073,43 +16536,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1239:
+rows1303:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1241
+	JGT  cols1305
 
-cols1240:
+cols1304:
 	CMPB       40(AX), $0x00
-	JNE        half1242
+	JNE        half1306
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1243
+	JMP        both1307
 
-half1242:
+half1306:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1243:
+both1307:
 	CMPB       64(AX), $0x00
-	JNE        half1244
+	JNE        half1308
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1245
+	JMP        both1309
 
-half1244:
+half1308:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1245:
+both1309:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -16125,12 +16588,12 @@ both1245:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1246
+	JNE          half1310
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1247
+	JMP          both1311
 
-half1246:
+half1310:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16160,42 +16623,42 @@ half1246:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1247:
+both1311:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1240
+	JLE  cols1304
 
-cols1241:
+cols1305:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1249
+	JGT  cols1313
 
-cols1248:
+cols1312:
 	CMPB       40(AX), $0x00
-	JNE        half1250
+	JNE        half1314
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1251
+	JMP        both1315
 
-half1250:
+half1314:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1251:
+both1315:
 	CMPB       64(AX), $0x00
-	JNE        half1252
+	JNE        half1316
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1253
+	JMP        both1317
 
-half1252:
+half1316:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1253:
+both1317:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -16204,11 +16667,11 @@ both1253:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1254
+	JNE          half1318
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1255
+	JMP          both1319
 
-half1254:
+half1318:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16224,22 +16687,22 @@ half1254:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1255:
+both1319:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1248
+	JLE  cols1312
 
-cols1249:
+cols1313:
 	CMPQ       CX, DX
-	JGE        row1256
+	JGE        row1320
 	CMPB       40(AX), $0x00
-	JNE        half1257
+	JNE        half1321
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1258
+	JMP        both1322
 
-half1257:
+half1321:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -16247,22 +16710,22 @@ half1257:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1259:
+copy1323:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1259
+	JNZ       copy1323
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1258:
+both1322:
 	CMPB       64(AX), $0x00
-	JNE        half1260
+	JNE        half1324
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1261
+	JMP        both1325
 
-half1260:
+half1324:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16270,15 +16733,15 @@ half1260:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1262:
+copy1326:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1262
+	JNZ       copy1326
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1261:
+both1325:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -16287,11 +16750,11 @@ both1261:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1263
+	JNE          half1327
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1264
+	JMP          both1328
 
-half1263:
+half1327:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16310,19 +16773,19 @@ half1263:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1265:
+copy1329:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1265
+	JNZ  copy1329
 
-both1264:
-row1256:
+both1328:
+row1320:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1239
+	JNZ  rows1303
 	VZEROUPPER
 	RET
 
@@ -16346,9 +16809,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1267:
+group1331:
 	CMPQ         R9, $0x01
-	JLT          group1268
+	JLT          group1332
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -16359,39 +16822,39 @@ group1267:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1270
+	JGT          cols1334
 
-cols1269:
+cols1333:
 	CMPB       40(AX), $0x00
-	JNE        half1271
+	JNE        half1335
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1272
+	JMP        both1336
 
-half1271:
+half1335:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1272:
+both1336:
 	CMPB       64(AX), $0x00
-	JNE        half1273
+	JNE        half1337
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1274
+	JMP        both1338
 
-half1273:
+half1337:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1274:
+both1338:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16422,38 +16885,38 @@ both1274:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1269
+	JLE         cols1333
 
-cols1270:
+cols1334:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1276
+	JGT  cols1340
 
-cols1275:
+cols1339:
 	CMPB       40(AX), $0x00
-	JNE        half1277
+	JNE        half1341
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1278
+	JMP        both1342
 
-half1277:
+half1341:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1278:
+both1342:
 	CMPB       64(AX), $0x00
-	JNE        half1279
+	JNE        half1343
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1280
+	JMP        both1344
 
-half1279:
+half1343:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1280:
+both1344:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16472,18 +16935,18 @@ both1280:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1275
+	JLE         cols1339
 
-cols1276:
+cols1340:
 	CMPQ       CX, DX
-	JGE        row1281
+	JGE        row1345
 	CMPB       40(AX), $0x00
-	JNE        half1282
+	JNE        half1346
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1283
+	JMP        both1347
 
-half1282:
+half1346:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -16491,22 +16954,22 @@ half1282:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1284:
+copy1348:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1284
+	JNZ       copy1348
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1283:
+both1347:
 	CMPB       64(AX), $0x00
-	JNE        half1285
+	JNE        half1349
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1286
+	JMP        both1350
 
-half1285:
+half1349:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -16514,15 +16977,15 @@ half1285:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1287:
+copy1351:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1287
+	JNZ       copy1351
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1286:
+both1350:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16539,7 +17002,7 @@ both1286:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1281:
+row1345:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -16564,36 +17027,36 @@ row1281:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1289
+	JGT          cols1353
 
-cols1288:
+cols1352:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1290
+	JNE     half1354
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1291
+	JMP     both1355
 
-half1290:
+half1354:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1291:
+both1355:
 	CMPB    64(AX), $0x00
-	JNE     half1292
+	JNE     half1356
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1293
+	JMP     both1357
 
-half1292:
+half1356:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1293:
+both1357:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -16605,12 +17068,12 @@ both1293:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1294
+	JNE         half1358
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1295
+	JMP         both1359
 
-half1294:
+half1358:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -16640,50 +17103,50 @@ half1294:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1295:
+both1359:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1288
+	JLE  cols1352
 
-cols1289:
+cols1353:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1297
+	JGT  cols1361
 
-cols1296:
+cols1360:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1298
+	JNE     half1362
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1299
+	JMP     both1363
 
-half1298:
+half1362:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1299:
+both1363:
 	CMPB    64(AX), $0x00
-	JNE     half1300
+	JNE     half1364
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1301
+	JMP     both1365
 
-half1300:
+half1364:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1301:
+both1365:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1302
+	JNE         half1366
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1303
+	JMP         both1367
 
-half1302:
+half1366:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -16699,69 +17162,69 @@ half1302:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1303:
+both1367:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1296
+	JLE  cols1360
 
-cols1297:
+cols1361:
 	CMPQ       CX, DX
-	JGE        row1304
+	JGE        row1368
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1305
+	JNE        half1369
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1306
+	JMP        both1370
 
-half1305:
+half1369:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1307:
+copy1371:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1307
+	JNZ       copy1371
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1306:
+both1370:
 	CMPB       64(AX), $0x00
-	JNE        half1308
+	JNE        half1372
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1309
+	JMP        both1373
 
-half1308:
+half1372:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1310:
+copy1374:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1310
+	JNZ       copy1374
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1309:
+both1373:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1311
+	JNE         half1375
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1312
+	JMP         both1376
 
-half1311:
+half1375:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16780,27 +17243,27 @@ half1311:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1313:
+copy1377:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1313
+	JNZ  copy1377
 
-both1312:
-row1304:
+both1376:
+row1368:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1267
+	JMP  group1331
 
-group1268:
+group1332:
 	VZEROUPPER
 	RET
 
 // func softmaxAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·softmaxAVX2(SB), $16-8
+TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
 	MOVQ    DX, CX
@@ -16808,27 +17271,38 @@ TEXT ·softmaxAVX2(SB), $16-8
 	NEGQ    CX
 	LEAQ    elementTail<>+0(SB), BX
 	VMOVDQU 32(BX)(CX*4), Y0
-	XORQ    BX, BX
-	XORQ    CX, CX
-	XORQ    R9, R9
+	MOVQ    (AX), CX
+	XORQ    SI, SI
+	CMPB    18(AX), $0x00
+	JEQ     skip1379
+	MOVQ    48(AX), SI
+	IMULQ   8(AX), SI
+	ADDQ    CX, SI
+	SUBQ    $0x00004000, SI
 
-far1315:
+skip1379:
+	MOVQ SI, 16(SP)
+	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R9, R9
+
+far1380:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1315
+	JLT  far1380
 
-turn1316:
+turn1381:
 	CMPQ  BX, 48(AX)
-	JCC   skip1317
+	JCC   skip1382
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1318
+	JZ    have1383
 	MOVL  (CX)(BX*4), SI
 
-have1318:
+have1383:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16836,25 +17310,22 @@ have1318:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1319
+	JZ    even1384
 	LEAQ  (CX)(SI*4), CX
 
-even1319:
-	MOVQ  64(AX), R8
+even1384:
+	CMPQ  64(AX), $0x00
+	JEQ   all1385
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1320
-	MOVQ  CX, SI
-	TESTQ R8, R8
-	JZ    unlisted1321
-	MOVL  (R8)(CX*4), SI
-
-unlisted1321:
+	JGE   next1387
+	MOVQ  64(AX), SI
+	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1320:
+next1387:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -16862,17 +17333,17 @@ next1320:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1323
+	JGT          cols1389
 
-cols1322:
+cols1388:
 	CMPB       16(AX), $0x00
-	JNE        half1324
+	JNE        half1390
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1325
+	JMP        both1391
 
-half1324:
+half1390:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -16880,46 +17351,46 @@ half1324:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1325:
+both1391:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1322
+	JLE  cols1388
 
-cols1323:
+cols1389:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1327
+	JGT  cols1393
 
-cols1326:
+cols1392:
 	CMPB       16(AX), $0x00
-	JNE        half1328
+	JNE        half1394
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1329
+	JMP        both1395
 
-half1328:
+half1394:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1329:
+both1395:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1326
+	JLE    cols1392
 
-cols1327:
+cols1393:
 	CMPQ       CX, DX
-	JGE        row1330
+	JGE        row1396
 	CMPB       16(AX), $0x00
-	JNE        half1331
+	JNE        half1397
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1332
+	JMP        both1398
 
-half1331:
+half1397:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16927,19 +17398,231 @@ half1331:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1333:
+copy1399:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1333
+	JNZ       copy1399
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1332:
+both1398:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1330:
+row1396:
+	VMAXPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VMAXPS       X1, X3, X1
+	VPERMILPS    $0x4e, X1, X2
+	VMAXPS       X1, X2, X1
+	VPERMILPS    $0xb1, X1, X2
+	VMAXPS       X1, X2, X1
+	MOVQ         88(AX), CX
+	VMOVSS       X1, (CX)(BX*4)
+	JMP          listed1386
+
+all1385:
+	CMPQ DI, 16(SP)
+	JGE  none1400
+	MOVQ DI, SI
+	ANDQ $-256, SI
+	SHRQ $0x06, SI
+	RORB $0x02, SI
+	SHLQ $0x06, SI
+	JMP  row1401
+
+none1400:
+	XORQ SI, SI
+
+row1401:
+	VBROADCASTSS elementff800000<>+0(SB), Y1
+	VBROADCASTSS elementffff0000<>+0(SB), Y2
+	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
+	XORQ         CX, CX
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1403
+
+cols1402:
+	CMPB       16(AX), $0x00
+	JNE        half1404
+	TESTQ      SI, SI
+	JZ         near1406
+	TESTQ      $0x0000003f, CX
+	JNZ        asked1407
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked1407
+	ADDQ       $0x00003000, SI
+	JMP        asked1407
+
+near1406:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked1407:
+	VMAXPS (DI)(CX*4), Y3, Y3
+	VMAXPS 32(DI)(CX*4), Y4, Y4
+	JMP    both1405
+
+half1404:
+	TESTQ      SI, SI
+	JZ         near1408
+	TESTQ      $0x0000007f, CX
+	JNZ        asked1409
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked1409
+	ADDQ       $0x00003000, SI
+	JMP        asked1409
+
+near1408:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked1409:
+	VMOVUPS (DI)(CX*2), Y5
+	VPSLLD  $0x10, Y5, Y6
+	VPAND   Y2, Y5, Y5
+	VMAXPS  Y6, Y3, Y3
+	VMAXPS  Y5, Y4, Y4
+
+both1405:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols1402
+
+cols1403:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1411
+
+cols1410:
+	CMPB       16(AX), $0x00
+	JNE        half1412
+	TESTQ      SI, SI
+	JZ         near1414
+	TESTQ      $0x0000003f, CX
+	JNZ        asked1415
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked1415
+	ADDQ       $0x00003000, SI
+	JMP        asked1415
+
+near1414:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked1415:
+	VMOVUPS (DI)(CX*4), Y2
+	JMP     both1413
+
+half1412:
+	TESTQ      SI, SI
+	JZ         near1416
+	TESTQ      $0x0000007f, CX
+	JNZ        asked1417
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked1417
+	ADDQ       $0x00003000, SI
+	JMP        asked1417
+
+near1416:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked1417:
+	VPMOVZXWD (DI)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1413:
+	VMAXPS Y2, Y3, Y3
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R8
+	CMPQ   R8, DX
+	JLE    cols1410
+
+cols1411:
+	CMPQ       CX, DX
+	JGE        row1418
+	CMPB       16(AX), $0x00
+	JNE        half1419
+	TESTQ      SI, SI
+	JZ         near1421
+	TESTQ      $0x0000003f, CX
+	JNZ        asked1422
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked1422
+	ADDQ       $0x00003000, SI
+	JMP        asked1422
+
+near1421:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked1422:
+	VMASKMOVPS (DI)(CX*4), Y0, Y2
+	JMP        both1420
+
+half1419:
+	TESTQ      SI, SI
+	JZ         near1423
+	TESTQ      $0x0000007f, CX
+	JNZ        asked1424
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        asked1424
+	ADDQ       $0x00003000, SI
+	JMP        asked1424
+
+near1423:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked1424:
+	VPXOR   X2, X2, X2
+	VMOVDQU X2, (SP)
+	MOVQ    DX, SI
+	SUBQ    CX, SI
+	LEAQ    (DI)(CX*2), DI
+
+copy1425:
+	MOVW      -2(DI)(SI*2), CX
+	MOVW      CX, -2(SP)(SI*2)
+	DECQ      SI
+	JNZ       copy1425
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1420:
+	VBLENDVPS Y0, Y2, Y1, Y2
+	VMAXPS    Y2, Y3, Y3
+
+row1418:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -16950,17 +17633,18 @@ row1330:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1317:
+listed1386:
+skip1382:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1334
+	JCC   skip1426
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1335
+	JZ    have1427
 	MOVL  (CX)(BX*4), SI
 
-have1335:
+have1427:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16968,10 +17652,10 @@ have1335:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1336
+	JZ    even1428
 	LEAQ  (R10)(CX*4), R10
 
-even1336:
+even1428:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -16979,26 +17663,26 @@ even1336:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1338
+	JGT          cols1430
 
-cols1337:
+cols1429:
 	CMPB    16(AX), $0x00
-	JNE     half1339
+	JNE     half1431
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1340
+	JMP     both1432
 
-half1339:
+half1431:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1340:
+both1432:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1341
+	JNE          half1433
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17043,9 +17727,9 @@ both1340:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1342
+	JMP          both1434
 
-half1341:
+half1433:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17082,31 +17766,31 @@ half1341:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1342:
+both1434:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1337
+	JLE  cols1429
 
-cols1338:
+cols1430:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1344
+	JGT  cols1436
 
-cols1343:
+cols1435:
 	CMPB    16(AX), $0x00
-	JNE     half1345
+	JNE     half1437
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1346
+	JMP     both1438
 
-half1345:
+half1437:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1346:
+both1438:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1347
+	JNE          half1439
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17134,9 +17818,9 @@ both1346:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1348
+	JMP          both1440
 
-half1347:
+half1439:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17159,39 +17843,39 @@ half1347:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1348:
+both1440:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1343
+	JLE  cols1435
 
-cols1344:
+cols1436:
 	CMPQ       CX, DX
-	JGE        row1349
+	JGE        row1441
 	CMPB       16(AX), $0x00
-	JNE        half1350
+	JNE        half1442
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1351
+	JMP        both1443
 
-half1350:
+half1442:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1352:
+copy1444:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1352
+	JNZ       copy1444
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1351:
+both1443:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1353
+	JNE          half1445
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -17220,9 +17904,9 @@ both1351:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1354
+	JMP          both1446
 
-half1353:
+half1445:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -17246,8 +17930,8 @@ half1353:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1354:
-row1349:
+both1446:
+row1441:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -17260,28 +17944,28 @@ row1349:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1356
+	JZ           skip1448
 	MOVL         (CX)(SI*4), R8
 
-skip1356:
+skip1448:
 	TESTQ  R8, R8
-	JS     unlabelled1355
+	JS     unlabelled1447
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1355:
-skip1334:
+unlabelled1447:
+skip1426:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1357
+	JCC   skip1449
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1358
+	JZ    have1450
 	MOVL  (CX)(BX*4), SI
 
-have1358:
+have1450:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17289,17 +17973,17 @@ have1358:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1359
+	JZ    even1451
 	LEAQ  (R10)(CX*4), R10
 
-even1359:
+even1451:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1360
+	JZ    skip1452
 	MOVL  (CX)(SI*4), R8
 
-skip1360:
+skip1452:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -17307,92 +17991,92 @@ skip1360:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1361
+	JS     unlabelled1453
 	CMPB   16(AX), $0x00
-	JNE    half1362
+	JNE    half1454
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1363
+	JMP    both1455
 
-half1362:
+half1454:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1363:
+both1455:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1361
+	JNE          unlabelled1453
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1365:
+next1457:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1367
+	JGT     last1459
 	CMPB    16(AX), $0x00
-	JNE     half1368
+	JNE     half1460
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1369
+	JMP     both1461
 
-half1368:
+half1460:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1369:
+both1461:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1364
+	JNZ       found1456
 	ADDQ      $0x08, CX
-	JMP       next1365
+	JMP       next1457
 
-last1367:
+last1459:
 	CMPQ       CX, DX
-	JGE        end1366
+	JGE        end1458
 	CMPB       16(AX), $0x00
-	JNE        half1370
+	JNE        half1462
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1371
+	JMP        both1463
 
-half1370:
+half1462:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1372:
+copy1464:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1372
+	JNZ       copy1464
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1371:
+both1463:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1364
+	JNZ       found1456
 	MOVQ      DX, CX
-	JMP       end1366
+	JMP       end1458
 
-found1364:
+found1456:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1366:
+end1458:
 	CMPQ CX, R8
-	JNE  unlabelled1361
+	JNE  unlabelled1453
 	INCQ 112(AX)
 
-unlabelled1361:
+unlabelled1453:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1373
+	JZ           skip1465
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -17401,18 +18085,18 @@ unlabelled1361:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1375
+	JGT          cols1467
 
-cols1374:
+cols1466:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1376
+	JNE     half1468
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1377
+	JMP     both1469
 
-half1376:
+half1468:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17442,25 +18126,25 @@ half1376:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1377:
+both1469:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1374
+	JLE  cols1466
 
-cols1375:
+cols1467:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1379
+	JGT  cols1471
 
-cols1378:
+cols1470:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1380
+	JNE     half1472
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1381
+	JMP     both1473
 
-half1380:
+half1472:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -17476,22 +18160,22 @@ half1380:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1381:
+both1473:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1378
+	JLE  cols1470
 
-cols1379:
+cols1471:
 	CMPQ       CX, DX
-	JGE        row1382
+	JGE        row1474
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1383
+	JNE        half1475
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1384
+	JMP        both1476
 
-half1383:
+half1475:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17510,20 +18194,20 @@ half1383:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1385:
+copy1477:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1385
+	JNZ  copy1477
 
-both1384:
-row1382:
-skip1373:
-skip1357:
+both1476:
+row1474:
+skip1465:
+skip1449:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1316
+	JLT  turn1381
 	VZEROUPPER
 	RET
 
@@ -17545,37 +18229,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1386:
+rows1478:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1388
+	JGT  cols1480
 
-cols1387:
+cols1479:
 	CMPB       16(AX), $0x00
-	JNE        half1389
+	JNE        half1481
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1390
+	JMP        both1482
 
-half1389:
+half1481:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1390:
+both1482:
 	CMPB       40(AX), $0x00
-	JNE        half1391
+	JNE        half1483
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1392
+	JMP        both1484
 
-half1391:
+half1483:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1392:
+both1484:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17583,7 +18267,7 @@ both1392:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1393
+	JNE          half1485
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17614,7 +18298,7 @@ both1392:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1395
+	JZ           skip1487
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17623,11 +18307,11 @@ both1392:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1396
+	JNE          half1488
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1397
+	JMP          both1489
 
-half1396:
+half1488:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17643,11 +18327,11 @@ half1396:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1397:
-skip1395:
-	JMP both1394
+both1489:
+skip1487:
+	JMP both1486
 
-half1393:
+half1485:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17672,7 +18356,7 @@ half1393:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1398
+	JZ           skip1490
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17681,11 +18365,11 @@ half1393:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1399
+	JNE          half1491
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1400
+	JMP          both1492
 
-half1399:
+half1491:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17701,11 +18385,11 @@ half1399:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1400:
-skip1398:
-both1394:
+both1492:
+skip1490:
+both1486:
 	DECQ         R8
-	JNZ          more1401
+	JNZ          more1493
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17740,22 +18424,22 @@ both1394:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1401:
+more1493:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1387
+	JLE  cols1479
 
-cols1388:
+cols1480:
 	CMPQ       CX, DX
-	JGE        row1402
+	JGE        row1494
 	CMPB       16(AX), $0x00
-	JNE        half1403
+	JNE        half1495
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1404
+	JMP        both1496
 
-half1403:
+half1495:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17763,22 +18447,22 @@ half1403:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1405:
+copy1497:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1405
+	JNZ       copy1497
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1404:
+both1496:
 	CMPB       40(AX), $0x00
-	JNE        half1406
+	JNE        half1498
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1407
+	JMP        both1499
 
-half1406:
+half1498:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17786,15 +18470,15 @@ half1406:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1408:
+copy1500:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1408
+	JNZ       copy1500
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1407:
+both1499:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -17802,7 +18486,7 @@ both1407:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1409
+	JNE          half1501
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17834,7 +18518,7 @@ both1407:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1411
+	JZ           skip1503
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17843,11 +18527,11 @@ both1407:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1412
+	JNE          half1504
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1413
+	JMP          both1505
 
-half1412:
+half1504:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17866,17 +18550,17 @@ half1412:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1414:
+copy1506:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1414
+	JNZ  copy1506
 
-both1413:
-skip1411:
-	JMP both1410
+both1505:
+skip1503:
+	JMP both1502
 
-half1409:
+half1501:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17902,7 +18586,7 @@ half1409:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1415
+	JZ           skip1507
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -17911,11 +18595,11 @@ half1409:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1416
+	JNE          half1508
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1417
+	JMP          both1509
 
-half1416:
+half1508:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17934,17 +18618,17 @@ half1416:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1418:
+copy1510:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1418
+	JNZ  copy1510
 
-both1417:
-skip1415:
-both1410:
+both1509:
+skip1507:
+both1502:
 	DECQ         R8
-	JNZ          more1419
+	JNZ          more1511
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -17979,13 +18663,13 @@ both1410:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1419:
-row1402:
+more1511:
+row1494:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1386
+	JNZ          rows1478
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18039,32 +18723,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1420:
+rows1512:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1422
+	JGT  cols1514
 
-cols1421:
+cols1513:
 	CMPB       16(AX), $0x00
-	JNE        half1423
+	JNE        half1515
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1424
+	JMP        both1516
 
-half1423:
+half1515:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1424:
+both1516:
 	CMPB      16(AX), $0x00
-	JNE       half1425
+	JNE       half1517
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1426
+	JMP       both1518
 
-half1425:
+half1517:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18078,26 +18762,26 @@ half1425:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1426:
+both1518:
 	CMPB       40(AX), $0x00
-	JNE        half1427
+	JNE        half1519
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1428
+	JMP        both1520
 
-half1427:
+half1519:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1428:
+both1520:
 	CMPB      40(AX), $0x00
-	JNE       half1429
+	JNE       half1521
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1430
+	JMP       both1522
 
-half1429:
+half1521:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -18111,7 +18795,7 @@ half1429:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1430:
+both1522:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -18119,30 +18803,30 @@ both1430:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1421
+	JLE         cols1513
 
-cols1422:
+cols1514:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1432
+	JGT  cols1524
 
-cols1431:
+cols1523:
 	CMPB       16(AX), $0x00
-	JNE        half1433
+	JNE        half1525
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1434
+	JMP        both1526
 
-half1433:
+half1525:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1434:
+both1526:
 	CMPB      16(AX), $0x00
-	JNE       half1435
+	JNE       half1527
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1436
+	JMP       both1528
 
-half1435:
+half1527:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18150,23 +18834,23 @@ half1435:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1436:
+both1528:
 	CMPB       40(AX), $0x00
-	JNE        half1437
+	JNE        half1529
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1438
+	JMP        both1530
 
-half1437:
+half1529:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1438:
+both1530:
 	CMPB      40(AX), $0x00
-	JNE       half1439
+	JNE       half1531
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1440
+	JMP       both1532
 
-half1439:
+half1531:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -18174,116 +18858,116 @@ half1439:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1440:
+both1532:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1431
+	JLE         cols1523
 
-cols1432:
+cols1524:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1442
+	JGT  cols1534
 
-cols1441:
+cols1533:
 	CMPB       16(AX), $0x00
-	JNE        half1443
+	JNE        half1535
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1444
+	JMP        both1536
 
-half1443:
+half1535:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1444:
+both1536:
 	CMPB      16(AX), $0x00
-	JNE       half1445
+	JNE       half1537
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1446
+	JMP       both1538
 
-half1445:
+half1537:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1446:
+both1538:
 	CMPB       40(AX), $0x00
-	JNE        half1447
+	JNE        half1539
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1448
+	JMP        both1540
 
-half1447:
+half1539:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1448:
+both1540:
 	CMPB      40(AX), $0x00
-	JNE       half1449
+	JNE       half1541
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1450
+	JMP       both1542
 
-half1449:
+half1541:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1450:
+both1542:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1441
+	JLE         cols1533
 
-cols1442:
+cols1534:
 	CMPQ       CX, DX
-	JGE        row1451
+	JGE        row1543
 	CMPB       16(AX), $0x00
-	JNE        half1452
+	JNE        half1544
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1453
+	JMP        both1545
 
-half1452:
+half1544:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1453:
+both1545:
 	CMPB        16(AX), $0x00
-	JNE         half1454
+	JNE         half1546
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1455
+	JMP         both1547
 
-half1454:
+half1546:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1455:
+both1547:
 	CMPB       40(AX), $0x00
-	JNE        half1456
+	JNE        half1548
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1457
+	JMP        both1549
 
-half1456:
+half1548:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1457:
+both1549:
 	CMPB        40(AX), $0x00
-	JNE         half1458
+	JNE         half1550
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1459
+	JMP         both1551
 
-half1458:
+half1550:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1459:
+both1551:
 	VFMADD231PD Z4, Z5, Z0
 
-row1451:
+row1543:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1420
+	JNZ           rows1512
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -18321,15 +19005,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1460:
+rows1552:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1462
+	JGT  cols1554
 
-cols1461:
+cols1553:
 	CMPB       16(AX), $0x00
-	JNE        half1463
+	JNE        half1555
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -18338,9 +19022,9 @@ cols1461:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1464
+	JMP        both1556
 
-half1463:
+half1555:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -18348,7 +19032,7 @@ half1463:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1464:
+both1556:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -18356,80 +19040,80 @@ both1464:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1461
+	JLE         cols1553
 
-cols1462:
+cols1554:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1466
+	JGT  cols1558
 
-cols1465:
+cols1557:
 	CMPB       16(AX), $0x00
-	JNE        half1467
+	JNE        half1559
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1468
+	JMP        both1560
 
-half1467:
+half1559:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1468:
+both1560:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1465
+	JLE         cols1557
 
-cols1466:
+cols1558:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1470
+	JGT  cols1562
 
-cols1469:
+cols1561:
 	CMPB       16(AX), $0x00
-	JNE        half1471
+	JNE        half1563
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1472
+	JMP        both1564
 
-half1471:
+half1563:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1472:
+both1564:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1469
+	JLE         cols1561
 
-cols1470:
+cols1562:
 	CMPQ       CX, DX
-	JGE        row1473
+	JGE        row1565
 	CMPB       16(AX), $0x00
-	JNE        half1474
+	JNE        half1566
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1475
+	JMP        both1567
 
-half1474:
+half1566:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1475:
+both1567:
 	VFMADD231PS Z7, Z2, Z3
 
-row1473:
+row1565:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1460
+	JNZ           rows1552
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -18461,14 +19145,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1476
+	JEQ   wide1568
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1477
+	JZ    skip1569
 	CMPB  40(AX), $0x00
-	JEQ   wide1476
+	JEQ   wide1568
 
-skip1477:
+skip1569:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -18480,22 +19164,22 @@ skip1477:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1478:
+group1570:
 	CMPQ DI, $0x10
-	JLT  group1479
+	JLT  group1571
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1481
+	JGT  cols1573
 
-cols1480:
+cols1572:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1482
+	JZ           plain1574
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -18512,49 +19196,50 @@ cols1480:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1484
+	JNE          half1576
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1485
+	JMP          both1577
 
-half1484:
+half1576:
 	IMUL3Q $0x00000020, CX, R10
 
-both1485:
-	ADDQ  SI, R10
-	MOVQ  DI, R11
-	IMULQ 32(AX), R11
-	ADDQ  SI, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1486
-	SUBQ  $0x00004000, R10
+both1577:
+	ADDQ   SI, R10
+	CMPB   42(AX), $0x00
+	JNE    far1578
+	MOVQ   32(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
 
-more1486:
+far1578:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1487
+	JNE    half1579
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1488
+	JMP    both1580
 
-half1487:
+half1579:
 	IMUL3Q $0x00000020, CX, R12
 
-both1488:
-	ADDQ  BX, R12
-	MOVQ  DI, R13
-	IMULQ 8(AX), R13
-	ADDQ  BX, R13
-	LEAQ  16384(R12), R14
-	CMPQ  R14, R13
-	JLT   more1489
-	SUBQ  $0x00004000, R12
+both1580:
+	ADDQ   BX, R12
+	CMPB   18(AX), $0x00
+	JNE    far1581
+	MOVQ   8(AX), R13
+	IMUL3Q $0x00000010, R13, R13
+	ADDQ   R13, R12
 
-more1489:
+far1581:
 	MOVQ $0x00000008, R13
 
-pair1490:
+pair1582:
+	VPERMW.Z   (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z   (R9)(CX*2), Z1, K2, Z12
+	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1491
+	JNE        half1583
+	CMPB       42(AX), $0x00
+	JEQ        near1585
 	MOVQ       R10, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -18565,9 +19250,19 @@ pair1490:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R10
-	JMP        both1492
+	JMP        asked1586
 
-half1491:
+near1585:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+
+asked1586:
+	JMP both1584
+
+half1583:
+	CMPB       42(AX), $0x00
+	JEQ        near1587
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -18576,10 +19271,21 @@ half1491:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
+	JMP        asked1588
 
-both1492:
+near1587:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1588:
+both1584:
+	VPERMW.Z   (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z   (R11)(CX*2), Z1, K2, Z14
+	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1493
+	JNE        half1589
+	CMPB       18(AX), $0x00
+	JEQ        near1591
 	MOVQ       R12, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -18590,9 +19296,19 @@ both1492:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R12
-	JMP        both1494
+	JMP        asked1592
 
-half1493:
+near1591:
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       $0x00000080, R12
+
+asked1592:
+	JMP both1590
+
+half1589:
+	CMPB       18(AX), $0x00
+	JEQ        near1593
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -18601,14 +19317,14 @@ half1493:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
+	JMP        asked1594
 
-both1494:
-	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
-	ADDQ        32(AX), R9
-	VPERMW.Z    (R11)(CX*2), Z0, K2, Z13
-	VPERMW.Z    (R11)(CX*2), Z1, K2, Z14
-	ADDQ        8(AX), R11
+near1593:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1594:
+both1590:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -18620,9 +19336,59 @@ both1494:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
-	VPERMW.Z    (R11)(CX*2), Z0, K2, Z13
-	VPERMW.Z    (R11)(CX*2), Z1, K2, Z14
-	ADDQ        8(AX), R11
+	CMPB        40(AX), $0x00
+	JNE         half1595
+	CMPB        42(AX), $0x00
+	JEQ         near1597
+	JMP         asked1598
+
+near1597:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+
+asked1598:
+	JMP both1596
+
+half1595:
+	CMPB 42(AX), $0x00
+	JEQ  near1599
+	JMP  asked1600
+
+near1599:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1600:
+both1596:
+	VPERMW.Z (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z (R11)(CX*2), Z1, K2, Z14
+	ADDQ     8(AX), R11
+	CMPB     16(AX), $0x00
+	JNE      half1601
+	CMPB     18(AX), $0x00
+	JEQ      near1603
+	JMP      asked1604
+
+near1603:
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       $0x00000080, R12
+
+asked1604:
+	JMP both1602
+
+half1601:
+	CMPB 18(AX), $0x00
+	JEQ  near1605
+	JMP  asked1606
+
+near1605:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1606:
+both1602:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -18632,35 +19398,38 @@ both1494:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R13
-	JNZ         pair1490
-	JMP         summed1483
+	JNZ         pair1582
+	JMP         summed1575
 
-plain1482:
+plain1574:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1495
+	JNE    half1607
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1496
+	JMP    both1608
 
-half1495:
+half1607:
 	IMUL3Q $0x00000020, CX, R10
 
-both1496:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1497
-	SUBQ  $0x00004000, R10
+both1608:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far1609
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
 
-more1497:
+far1609:
 	MOVQ $0x00000008, R11
 
-pair1498:
+pair1610:
+	VPERMW.Z   (R9)(CX*2), Z0, K2, Z7
+	VPERMW.Z   (R9)(CX*2), Z1, K2, Z8
+	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1499
+	JNE        half1611
+	CMPB       18(AX), $0x00
+	JEQ        near1613
 	MOVQ       R10, R12
 	ANDQ       $-256, R12
 	SHRQ       $0x06, R12
@@ -18671,9 +19440,19 @@ pair1498:
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x00000100, R10
-	JMP        both1500
+	JMP        asked1614
 
-half1499:
+near1613:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+
+asked1614:
+	JMP both1612
+
+half1611:
+	CMPB       18(AX), $0x00
+	JEQ        near1615
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -18682,11 +19461,14 @@ half1499:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
+	JMP        asked1616
 
-both1500:
-	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
-	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
-	ADDQ        8(AX), R9
+near1615:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1616:
+both1612:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -18694,14 +19476,39 @@ both1500:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	CMPB        16(AX), $0x00
+	JNE         half1617
+	CMPB        18(AX), $0x00
+	JEQ         near1619
+	JMP         asked1620
+
+near1619:
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       $0x00000080, R10
+
+asked1620:
+	JMP both1618
+
+half1617:
+	CMPB 18(AX), $0x00
+	JEQ  near1621
+	JMP  asked1622
+
+near1621:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1622:
+both1618:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R11
-	JNZ         pair1498
+	JNZ         pair1610
 
-summed1483:
+summed1575:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -18737,19 +19544,19 @@ summed1483:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1480
+	JLE           cols1572
 
-cols1481:
+cols1573:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1502
+	JGT  cols1624
 
-cols1501:
+cols1623:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1503
+	JZ           plain1625
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18759,49 +19566,50 @@ cols1501:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1505
+	JNE          half1627
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1506
+	JMP          both1628
 
-half1505:
+half1627:
 	IMUL3Q $0x00000020, CX, R10
 
-both1506:
-	ADDQ  SI, R10
-	MOVQ  DI, R11
-	IMULQ 32(AX), R11
-	ADDQ  SI, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1507
-	SUBQ  $0x00004000, R10
+both1628:
+	ADDQ   SI, R10
+	CMPB   42(AX), $0x00
+	JNE    far1629
+	MOVQ   32(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
 
-more1507:
+far1629:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1508
+	JNE    half1630
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1509
+	JMP    both1631
 
-half1508:
+half1630:
 	IMUL3Q $0x00000020, CX, R12
 
-both1509:
-	ADDQ  BX, R12
-	MOVQ  DI, R13
-	IMULQ 8(AX), R13
-	ADDQ  BX, R13
-	LEAQ  16384(R12), R14
-	CMPQ  R14, R13
-	JLT   more1510
-	SUBQ  $0x00004000, R12
+both1631:
+	ADDQ   BX, R12
+	CMPB   18(AX), $0x00
+	JNE    far1632
+	MOVQ   8(AX), R13
+	IMUL3Q $0x00000010, R13, R13
+	ADDQ   R13, R12
 
-more1510:
+far1632:
 	MOVQ $0x00000008, R13
 
-pair1511:
+pair1633:
+	VPMOVZXWD  (R9)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1512
+	JNE        half1634
+	CMPB       42(AX), $0x00
+	JEQ        near1636
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -18810,9 +19618,18 @@ pair1511:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        both1513
+	JMP        asked1637
 
-half1512:
+near1636:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1637:
+	JMP both1635
+
+half1634:
+	CMPB       42(AX), $0x00
+	JEQ        near1638
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -18820,10 +19637,21 @@ half1512:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
+	JMP        asked1639
 
-both1513:
+near1638:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1639:
+both1635:
+	VPMOVZXWD  (R11)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1514
+	JNE        half1640
+	CMPB       18(AX), $0x00
+	JEQ        near1642
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -18832,9 +19660,18 @@ both1513:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        both1515
+	JMP        asked1643
 
-half1514:
+near1642:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1643:
+	JMP both1641
+
+half1640:
+	CMPB       18(AX), $0x00
+	JEQ        near1644
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -18842,14 +19679,14 @@ half1514:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
+	JMP        asked1645
 
-both1515:
-	VPMOVZXWD   (R9)(CX*2), Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        32(AX), R9
-	VPMOVZXWD   (R11)(CX*2), Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R11
+near1644:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000020, R12
+
+asked1645:
+both1641:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -18857,43 +19694,94 @@ both1515:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
-	VPMOVZXWD   (R11)(CX*2), Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R11
+	CMPB        40(AX), $0x00
+	JNE         half1646
+	CMPB        42(AX), $0x00
+	JEQ         near1648
+	JMP         asked1649
+
+near1648:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1649:
+	JMP both1647
+
+half1646:
+	CMPB 42(AX), $0x00
+	JEQ  near1650
+	JMP  asked1651
+
+near1650:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1651:
+both1647:
+	VPMOVZXWD (R11)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+	ADDQ      8(AX), R11
+	CMPB      16(AX), $0x00
+	JNE       half1652
+	CMPB      18(AX), $0x00
+	JEQ       near1654
+	JMP       asked1655
+
+near1654:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1655:
+	JMP both1653
+
+half1652:
+	CMPB 18(AX), $0x00
+	JEQ  near1656
+	JMP  asked1657
+
+near1656:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000020, R12
+
+asked1657:
+both1653:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1511
-	JMP         summed1504
+	JNZ         pair1633
+	JMP         summed1626
 
-plain1503:
+plain1625:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1516
+	JNE    half1658
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1517
+	JMP    both1659
 
-half1516:
+half1658:
 	IMUL3Q $0x00000020, CX, R10
 
-both1517:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1518
-	SUBQ  $0x00004000, R10
+both1659:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far1660
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
 
-more1518:
+far1660:
 	MOVQ $0x00000008, R11
 
-pair1519:
+pair1661:
+	VPMOVZXWD  (R9)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1520
+	JNE        half1662
+	CMPB       18(AX), $0x00
+	JEQ        near1664
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -18902,9 +19790,18 @@ pair1519:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        both1521
+	JMP        asked1665
 
-half1520:
+near1664:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1665:
+	JMP both1663
+
+half1662:
+	CMPB       18(AX), $0x00
+	JEQ        near1666
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -18912,22 +19809,49 @@ half1520:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
+	JMP        asked1667
 
-both1521:
-	VPMOVZXWD   (R9)(CX*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
+near1666:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1667:
+both1663:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	CMPB        16(AX), $0x00
+	JNE         half1668
+	CMPB        18(AX), $0x00
+	JEQ         near1670
+	JMP         asked1671
+
+near1670:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1671:
+	JMP both1669
+
+half1668:
+	CMPB 18(AX), $0x00
+	JEQ  near1672
+	JMP  asked1673
+
+near1672:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1673:
+both1669:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1519
+	JNZ         pair1661
 
-summed1504:
+summed1626:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18947,16 +19871,16 @@ summed1504:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1501
+	JLE           cols1623
 
-cols1502:
+cols1624:
 	CMPQ         CX, R8
-	JGE          row1522
+	JGE          row1674
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1523
+	JZ           plain1675
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -18966,60 +19890,70 @@ cols1502:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1525
+	JNE          half1677
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1526
+	JMP          both1678
 
-half1525:
+half1677:
 	IMUL3Q $0x00000020, CX, R10
 
-both1526:
-	ADDQ  SI, R10
-	MOVQ  DI, R11
-	IMULQ 32(AX), R11
-	ADDQ  SI, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1527
-	SUBQ  $0x00004000, R10
+both1678:
+	ADDQ   SI, R10
+	CMPB   42(AX), $0x00
+	JNE    far1679
+	MOVQ   32(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
 
-more1527:
+far1679:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1528
+	JNE    half1680
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1529
+	JMP    both1681
 
-half1528:
+half1680:
 	IMUL3Q $0x00000020, CX, R12
 
-both1529:
-	ADDQ  BX, R12
-	MOVQ  DI, R13
-	IMULQ 8(AX), R13
-	ADDQ  BX, R13
-	LEAQ  16384(R12), R14
-	CMPQ  R14, R13
-	JLT   more1530
-	SUBQ  $0x00004000, R12
+both1681:
+	ADDQ   BX, R12
+	CMPB   18(AX), $0x00
+	JNE    far1682
+	MOVQ   8(AX), R13
+	IMUL3Q $0x00000010, R13, R13
+	ADDQ   R13, R12
 
-more1530:
+far1682:
 	MOVQ $0x00000008, R13
 
-pair1531:
-	CMPB       40(AX), $0x00
-	JNE        half1532
-	MOVQ       R10, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R10
-	JMP        both1533
+pair1683:
+	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        32(AX), R9
+	CMPB        40(AX), $0x00
+	JNE         half1684
+	CMPB        42(AX), $0x00
+	JEQ         near1686
+	MOVQ        R10, R14
+	ANDQ        $-128, R14
+	SHRQ        $0x06, R14
+	RORB        $0x02, R14
+	SHLQ        $0x06, R14
+	PREFETCHT0  16384(R14)
+	PREFETCHT0  20480(R14)
+	ADDQ        $0x00000080, R10
+	JMP         asked1687
 
-half1532:
+near1686:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1687:
+	JMP both1685
+
+half1684:
+	CMPB       42(AX), $0x00
+	JEQ        near1688
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -19027,21 +19961,41 @@ half1532:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
+	JMP        asked1689
 
-both1533:
-	CMPB       16(AX), $0x00
-	JNE        half1534
-	MOVQ       R12, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R12
-	JMP        both1535
+near1688:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
 
-half1534:
+asked1689:
+both1685:
+	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R11
+	CMPB        16(AX), $0x00
+	JNE         half1690
+	CMPB        18(AX), $0x00
+	JEQ         near1692
+	MOVQ        R12, R14
+	ANDQ        $-128, R14
+	SHRQ        $0x06, R14
+	RORB        $0x02, R14
+	SHLQ        $0x06, R14
+	PREFETCHT0  16384(R14)
+	PREFETCHT0  20480(R14)
+	ADDQ        $0x00000080, R12
+	JMP         asked1693
+
+near1692:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1693:
+	JMP both1691
+
+half1690:
+	CMPB       18(AX), $0x00
+	JEQ        near1694
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -19049,14 +20003,14 @@ half1534:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
+	JMP        asked1695
 
-both1535:
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        32(AX), R9
-	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R11
+near1694:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000020, R12
+
+asked1695:
+both1691:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -19064,54 +20018,114 @@ both1535:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
+	CMPB        40(AX), $0x00
+	JNE         half1696
+	CMPB        42(AX), $0x00
+	JEQ         near1698
+	JMP         asked1699
+
+near1698:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1699:
+	JMP both1697
+
+half1696:
+	CMPB 42(AX), $0x00
+	JEQ  near1700
+	JMP  asked1701
+
+near1700:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1701:
+both1697:
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
+	CMPB        16(AX), $0x00
+	JNE         half1702
+	CMPB        18(AX), $0x00
+	JEQ         near1704
+	JMP         asked1705
+
+near1704:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1705:
+	JMP both1703
+
+half1702:
+	CMPB 18(AX), $0x00
+	JEQ  near1706
+	JMP  asked1707
+
+near1706:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000020, R12
+
+asked1707:
+both1703:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1531
-	JMP         summed1524
+	JNZ         pair1683
+	JMP         summed1676
 
-plain1523:
+plain1675:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1536
+	JNE    half1708
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1537
+	JMP    both1709
 
-half1536:
+half1708:
 	IMUL3Q $0x00000020, CX, R10
 
-both1537:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1538
-	SUBQ  $0x00004000, R10
+both1709:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far1710
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
 
-more1538:
+far1710:
 	MOVQ $0x00000008, R11
 
-pair1539:
-	CMPB       16(AX), $0x00
-	JNE        half1540
-	MOVQ       R10, R12
-	ANDQ       $-128, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	PREFETCHT0 20480(R12)
-	ADDQ       $0x00000080, R10
-	JMP        both1541
+pair1711:
+	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R9
+	CMPB        16(AX), $0x00
+	JNE         half1712
+	CMPB        18(AX), $0x00
+	JEQ         near1714
+	MOVQ        R10, R12
+	ANDQ        $-128, R12
+	SHRQ        $0x06, R12
+	RORB        $0x02, R12
+	SHLQ        $0x06, R12
+	PREFETCHT0  16384(R12)
+	PREFETCHT0  20480(R12)
+	ADDQ        $0x00000080, R10
+	JMP         asked1715
 
-half1540:
+near1714:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1715:
+	JMP both1713
+
+half1712:
+	CMPB       18(AX), $0x00
+	JEQ        near1716
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -19119,22 +20133,49 @@ half1540:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
+	JMP        asked1717
 
-both1541:
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
+near1716:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1717:
+both1713:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	CMPB        16(AX), $0x00
+	JNE         half1718
+	CMPB        18(AX), $0x00
+	JEQ         near1720
+	JMP         asked1721
+
+near1720:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1721:
+	JMP both1719
+
+half1718:
+	CMPB 18(AX), $0x00
+	JEQ  near1722
+	JMP  asked1723
+
+near1722:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1723:
+both1719:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1539
+	JNZ         pair1711
 
-summed1524:
+summed1676:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -19152,7 +20193,7 @@ summed1524:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1522:
+row1674:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -19186,19 +20227,19 @@ row1522:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1478
+	JMP  group1570
 
-group1479:
-wide1476:
-group1542:
+group1571:
+wide1568:
+group1724:
 	CMPQ DI, $0x08
-	JLT  group1543
+	JLT  group1725
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1545
+	JGT  cols1727
 
-cols1544:
+cols1726:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -19211,7 +20252,7 @@ cols1544:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1546
+	JZ      plain1728
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -19226,106 +20267,52 @@ cols1544:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1548
+	JNE     half1730
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1549
+	JMP     both1731
 
-half1548:
+half1730:
 	IMUL3Q $0x00000010, CX, R9
 
-both1549:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1550
-	SUBQ  $0x00004000, R9
+both1731:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far1732
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1550:
+far1732:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1551
+	JNE    half1733
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1552
+	JMP    both1734
 
-half1551:
+half1733:
 	IMUL3Q $0x00000010, CX, R11
 
-both1552:
-	ADDQ  BX, R11
-	MOVQ  DI, R12
-	IMULQ 8(AX), R12
-	ADDQ  BX, R12
-	LEAQ  16384(R11), R13
-	CMPQ  R13, R12
-	JLT   more1553
-	SUBQ  $0x00004000, R11
+both1734:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far1735
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-more1553:
+far1735:
 	MOVQ $0x00000004, R12
 
-pair1554:
-	CMPB       40(AX), $0x00
-	JNE        half1555
-	MOVQ       R9, R13
-	ANDQ       $-256, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	PREFETCHT0 24576(R13)
-	PREFETCHT0 28672(R13)
-	ADDQ       $0x00000100, R9
-	JMP        both1556
-
-half1555:
-	MOVQ       R9, R13
-	ANDQ       $-128, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	ADDQ       $0x00000080, R9
-
-both1556:
-	CMPB       16(AX), $0x00
-	JNE        half1557
-	MOVQ       R11, R13
-	ANDQ       $-256, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	PREFETCHT0 24576(R13)
-	PREFETCHT0 28672(R13)
-	ADDQ       $0x00000100, R11
-	JMP        both1558
-
-half1557:
-	MOVQ       R11, R13
-	ANDQ       $-128, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	ADDQ       $0x00000080, R11
-
-both1558:
+pair1736:
 	CMPB      40(AX), $0x00
-	JNE       half1559
+	JNE       half1737
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1560
+	JMP       both1738
 
-half1559:
+half1737:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -19339,17 +20326,60 @@ half1559:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1560:
-	ADDQ      32(AX), R8
+both1738:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half1739
+	CMPB       42(AX), $0x00
+	JEQ        near1741
+	MOVQ       R9, R13
+	ANDQ       $-256, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
+	ADDQ       $0x00000100, R9
+	JMP        asked1742
+
+near1741:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       $0x00000080, R9
+
+asked1742:
+	JMP both1740
+
+half1739:
+	CMPB       42(AX), $0x00
+	JEQ        near1743
+	MOVQ       R9, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	ADDQ       $0x00000080, R9
+	JMP        asked1744
+
+near1743:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
+
+asked1744:
+both1740:
 	CMPB      16(AX), $0x00
-	JNE       half1561
+	JNE       half1745
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1562
+	JMP       both1746
 
-half1561:
+half1745:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -19363,8 +20393,51 @@ half1561:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1562:
-	ADDQ        8(AX), R10
+both1746:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half1747
+	CMPB       18(AX), $0x00
+	JEQ        near1749
+	MOVQ       R11, R13
+	ANDQ       $-256, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
+	ADDQ       $0x00000100, R11
+	JMP        asked1750
+
+near1749:
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       $0x00000080, R11
+
+asked1750:
+	JMP both1748
+
+half1747:
+	CMPB       18(AX), $0x00
+	JEQ        near1751
+	MOVQ       R11, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	ADDQ       $0x00000080, R11
+	JMP        asked1752
+
+near1751:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000040, R11
+
+asked1752:
+both1748:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -19382,14 +20455,14 @@ both1562:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	CMPB        40(AX), $0x00
-	JNE         half1563
+	JNE         half1753
 	VCVTPS2PD   (R8)(CX*4), Z16
 	VCVTPS2PD   32(R8)(CX*4), Z17
 	VCVTPS2PD   64(R8)(CX*4), Z18
 	VCVTPS2PD   96(R8)(CX*4), Z19
-	JMP         both1564
+	JMP         both1754
 
-half1563:
+half1753:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -19403,17 +20476,42 @@ half1563:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1564:
-	ADDQ      32(AX), R8
+both1754:
+	ADDQ 32(AX), R8
+	CMPB 40(AX), $0x00
+	JNE  half1755
+	CMPB 42(AX), $0x00
+	JEQ  near1757
+	JMP  asked1758
+
+near1757:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       $0x00000080, R9
+
+asked1758:
+	JMP both1756
+
+half1755:
+	CMPB 42(AX), $0x00
+	JEQ  near1759
+	JMP  asked1760
+
+near1759:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
+
+asked1760:
+both1756:
 	CMPB      16(AX), $0x00
-	JNE       half1565
+	JNE       half1761
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1566
+	JMP       both1762
 
-half1565:
+half1761:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -19427,8 +20525,33 @@ half1565:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1566:
-	ADDQ        8(AX), R10
+both1762:
+	ADDQ 8(AX), R10
+	CMPB 16(AX), $0x00
+	JNE  half1763
+	CMPB 18(AX), $0x00
+	JEQ  near1765
+	JMP  asked1766
+
+near1765:
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       $0x00000080, R11
+
+asked1766:
+	JMP both1764
+
+half1763:
+	CMPB 18(AX), $0x00
+	JEQ  near1767
+	JMP  asked1768
+
+near1767:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000040, R11
+
+asked1768:
+both1764:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -19446,35 +20569,59 @@ both1566:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JNZ         pair1554
-	JMP         summed1547
+	JNZ         pair1736
+	JMP         summed1729
 
-plain1546:
+plain1728:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1567
+	JNE    half1769
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1568
+	JMP    both1770
 
-half1567:
+half1769:
 	IMUL3Q $0x00000010, CX, R9
 
-both1568:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1569
-	SUBQ  $0x00004000, R9
+both1770:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1771
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1569:
+far1771:
 	MOVQ $0x00000004, R10
 
-pair1570:
+pair1772:
+	CMPB      16(AX), $0x00
+	JNE       half1773
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	VCVTPS2PD 64(R8)(CX*4), Z10
+	VCVTPS2PD 96(R8)(CX*4), Z11
+	JMP       both1774
+
+half1773:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(R8)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1774:
+	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1571
+	JNE        half1775
+	CMPB       18(AX), $0x00
+	JEQ        near1777
 	MOVQ       R9, R11
 	ANDQ       $-256, R11
 	SHRQ       $0x06, R11
@@ -19485,9 +20632,19 @@ pair1570:
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x00000100, R9
-	JMP        both1572
+	JMP        asked1778
 
-half1571:
+near1777:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       $0x00000080, R9
+
+asked1778:
+	JMP both1776
+
+half1775:
+	CMPB       18(AX), $0x00
+	JEQ        near1779
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -19496,32 +20653,14 @@ half1571:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
+	JMP        asked1780
 
-both1572:
-	CMPB      16(AX), $0x00
-	JNE       half1573
-	VCVTPS2PD (R8)(CX*4), Z8
-	VCVTPS2PD 32(R8)(CX*4), Z9
-	VCVTPS2PD 64(R8)(CX*4), Z10
-	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1574
+near1779:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
 
-half1573:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-	VPMOVZXWD 32(R8)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 48(R8)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both1574:
-	ADDQ        8(AX), R8
+asked1780:
+both1776:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -19531,14 +20670,14 @@ both1574:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	CMPB        16(AX), $0x00
-	JNE         half1575
+	JNE         half1781
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
 	VCVTPS2PD   64(R8)(CX*4), Z10
 	VCVTPS2PD   96(R8)(CX*4), Z11
-	JMP         both1576
+	JMP         both1782
 
-half1575:
+half1781:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -19552,8 +20691,33 @@ half1575:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1576:
-	ADDQ        8(AX), R8
+both1782:
+	ADDQ 8(AX), R8
+	CMPB 16(AX), $0x00
+	JNE  half1783
+	CMPB 18(AX), $0x00
+	JEQ  near1785
+	JMP  asked1786
+
+near1785:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       $0x00000080, R9
+
+asked1786:
+	JMP both1784
+
+half1783:
+	CMPB 18(AX), $0x00
+	JEQ  near1787
+	JMP  asked1788
+
+near1787:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
+
+asked1788:
+both1784:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -19563,9 +20727,9 @@ both1576:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JNZ         pair1570
+	JNZ         pair1772
 
-summed1547:
+summed1729:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -19579,14 +20743,14 @@ summed1547:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1544
+	JLE     cols1726
 
-cols1545:
+cols1727:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1578
+	JGT  cols1790
 
-cols1577:
+cols1789:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -19595,7 +20759,7 @@ cols1577:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1579
+	JZ      plain1791
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -19604,49 +20768,63 @@ cols1577:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1581
+	JNE     half1793
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1582
+	JMP     both1794
 
-half1581:
+half1793:
 	IMUL3Q $0x00000010, CX, R9
 
-both1582:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1583
-	SUBQ  $0x00004000, R9
+both1794:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far1795
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1583:
+far1795:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1584
+	JNE    half1796
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1585
+	JMP    both1797
 
-half1584:
+half1796:
 	IMUL3Q $0x00000010, CX, R11
 
-both1585:
-	ADDQ  BX, R11
-	MOVQ  DI, R12
-	IMULQ 8(AX), R12
-	ADDQ  BX, R12
-	LEAQ  16384(R11), R13
-	CMPQ  R13, R12
-	JLT   more1586
-	SUBQ  $0x00004000, R11
+both1797:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far1798
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-more1586:
+far1798:
 	MOVQ $0x00000004, R12
 
-pair1587:
+pair1799:
+	CMPB      40(AX), $0x00
+	JNE       half1800
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	JMP       both1801
+
+half1800:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+
+both1801:
+	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1588
+	JNE        half1802
+	CMPB       42(AX), $0x00
+	JEQ        near1804
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -19655,9 +20833,18 @@ pair1587:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        both1589
+	JMP        asked1805
 
-half1588:
+near1804:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
+
+asked1805:
+	JMP both1803
+
+half1802:
+	CMPB       42(AX), $0x00
+	JEQ        near1806
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19665,10 +20852,34 @@ half1588:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
+	JMP        asked1807
 
-both1589:
+near1806:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1807:
+both1803:
+	CMPB      16(AX), $0x00
+	JNE       half1808
+	VCVTPS2PD (R10)(CX*4), Z10
+	VCVTPS2PD 32(R10)(CX*4), Z11
+	JMP       both1809
+
+half1808:
+	VPMOVZXWD (R10)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 16(R10)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1809:
+	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1590
+	JNE        half1810
+	CMPB       18(AX), $0x00
+	JEQ        near1812
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -19677,9 +20888,18 @@ both1589:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        both1591
+	JMP        asked1813
 
-half1590:
+near1812:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000040, R11
+
+asked1813:
+	JMP both1811
+
+half1810:
+	CMPB       18(AX), $0x00
+	JEQ        near1814
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19687,40 +20907,14 @@ half1590:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
+	JMP        asked1815
 
-both1591:
-	CMPB      40(AX), $0x00
-	JNE       half1592
-	VCVTPS2PD (R8)(CX*4), Z8
-	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1593
+near1814:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
 
-half1592:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-
-both1593:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half1594
-	VCVTPS2PD (R10)(CX*4), Z10
-	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1595
-
-half1594:
-	VPMOVZXWD (R10)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 16(R10)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both1595:
-	ADDQ        8(AX), R10
+asked1815:
+both1811:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -19730,12 +20924,12 @@ both1595:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	CMPB        40(AX), $0x00
-	JNE         half1596
+	JNE         half1816
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
-	JMP         both1597
+	JMP         both1817
 
-half1596:
+half1816:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -19743,15 +20937,39 @@ half1596:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1597:
-	ADDQ      32(AX), R8
+both1817:
+	ADDQ 32(AX), R8
+	CMPB 40(AX), $0x00
+	JNE  half1818
+	CMPB 42(AX), $0x00
+	JEQ  near1820
+	JMP  asked1821
+
+near1820:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
+
+asked1821:
+	JMP both1819
+
+half1818:
+	CMPB 42(AX), $0x00
+	JEQ  near1822
+	JMP  asked1823
+
+near1822:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1823:
+both1819:
 	CMPB      16(AX), $0x00
-	JNE       half1598
+	JNE       half1824
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1599
+	JMP       both1825
 
-half1598:
+half1824:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -19759,8 +20977,32 @@ half1598:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1599:
-	ADDQ        8(AX), R10
+both1825:
+	ADDQ 8(AX), R10
+	CMPB 16(AX), $0x00
+	JNE  half1826
+	CMPB 18(AX), $0x00
+	JEQ  near1828
+	JMP  asked1829
+
+near1828:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000040, R11
+
+asked1829:
+	JMP both1827
+
+half1826:
+	CMPB 18(AX), $0x00
+	JEQ  near1830
+	JMP  asked1831
+
+near1830:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
+
+asked1831:
+both1827:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -19770,35 +21012,51 @@ both1599:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JNZ         pair1587
-	JMP         summed1580
+	JNZ         pair1799
+	JMP         summed1792
 
-plain1579:
+plain1791:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1600
+	JNE    half1832
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1601
+	JMP    both1833
 
-half1600:
+half1832:
 	IMUL3Q $0x00000010, CX, R9
 
-both1601:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1602
-	SUBQ  $0x00004000, R9
+both1833:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1834
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1602:
+far1834:
 	MOVQ $0x00000004, R10
 
-pair1603:
+pair1835:
+	CMPB      16(AX), $0x00
+	JNE       half1836
+	VCVTPS2PD (R8)(CX*4), Z4
+	VCVTPS2PD 32(R8)(CX*4), Z5
+	JMP       both1837
+
+half1836:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(R8)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1837:
+	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1604
+	JNE        half1838
+	CMPB       18(AX), $0x00
+	JEQ        near1840
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -19807,9 +21065,18 @@ pair1603:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        both1605
+	JMP        asked1841
 
-half1604:
+near1840:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
+
+asked1841:
+	JMP both1839
+
+half1838:
+	CMPB       18(AX), $0x00
+	JEQ        near1842
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -19817,35 +21084,25 @@ half1604:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
+	JMP        asked1843
 
-both1605:
-	CMPB      16(AX), $0x00
-	JNE       half1606
-	VCVTPS2PD (R8)(CX*4), Z4
-	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1607
+near1842:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
 
-half1606:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-	VPMOVZXWD 16(R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both1607:
-	ADDQ        8(AX), R8
+asked1843:
+both1839:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	CMPB        16(AX), $0x00
-	JNE         half1608
+	JNE         half1844
 	VCVTPS2PD   (R8)(CX*4), Z4
 	VCVTPS2PD   32(R8)(CX*4), Z5
-	JMP         both1609
+	JMP         both1845
 
-half1608:
+half1844:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -19853,16 +21110,40 @@ half1608:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1609:
-	ADDQ        8(AX), R8
+both1845:
+	ADDQ 8(AX), R8
+	CMPB 16(AX), $0x00
+	JNE  half1846
+	CMPB 18(AX), $0x00
+	JEQ  near1848
+	JMP  asked1849
+
+near1848:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000040, R9
+
+asked1849:
+	JMP both1847
+
+half1846:
+	CMPB 18(AX), $0x00
+	JEQ  near1850
+	JMP  asked1851
+
+near1850:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1851:
+both1847:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JNZ         pair1603
+	JNZ         pair1835
 
-summed1580:
+summed1792:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -19872,69 +21153,79 @@ summed1580:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1577
+	JLE     cols1789
 
-cols1578:
+cols1790:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1611
+	JGT  cols1853
 
-cols1610:
+cols1852:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1612
+	JZ      plain1854
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1614
+	JNE     half1856
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1615
+	JMP     both1857
 
-half1614:
+half1856:
 	IMUL3Q $0x00000010, CX, R9
 
-both1615:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1616
-	SUBQ  $0x00004000, R9
+both1857:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far1858
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1616:
+far1858:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1617
+	JNE    half1859
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1618
+	JMP    both1860
 
-half1617:
+half1859:
 	IMUL3Q $0x00000010, CX, R11
 
-both1618:
-	ADDQ  BX, R11
-	MOVQ  DI, R12
-	IMULQ 8(AX), R12
-	ADDQ  BX, R12
-	LEAQ  16384(R11), R13
-	CMPQ  R13, R12
-	JLT   more1619
-	SUBQ  $0x00004000, R11
+both1860:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far1861
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-more1619:
+far1861:
 	MOVQ $0x00000004, R12
 
-pair1620:
+pair1862:
+	CMPB      40(AX), $0x00
+	JNE       half1863
+	VCVTPS2PD (R8)(CX*4), Z4
+	JMP       both1864
+
+half1863:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both1864:
+	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1621
+	JNE        half1865
+	CMPB       42(AX), $0x00
+	JEQ        near1867
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19942,9 +21233,18 @@ pair1620:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        both1622
+	JMP        asked1868
 
-half1621:
+near1867:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1868:
+	JMP both1866
+
+half1865:
+	CMPB       42(AX), $0x00
+	JEQ        near1869
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19952,10 +21252,30 @@ half1621:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
+	JMP        asked1870
 
-both1622:
+near1869:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked1870:
+both1866:
+	CMPB      16(AX), $0x00
+	JNE       half1871
+	VCVTPS2PD (R10)(CX*4), Z5
+	JMP       both1872
+
+half1871:
+	VPMOVZXWD (R10)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1872:
+	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1623
+	JNE        half1873
+	CMPB       18(AX), $0x00
+	JEQ        near1875
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19963,9 +21283,18 @@ both1622:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        both1624
+	JMP        asked1876
 
-half1623:
+near1875:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
+
+asked1876:
+	JMP both1874
+
+half1873:
+	CMPB       18(AX), $0x00
+	JEQ        near1877
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19973,94 +21302,136 @@ half1623:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
+	JMP        asked1878
 
-both1624:
-	CMPB      40(AX), $0x00
-	JNE       half1625
-	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1626
+near1877:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
 
-half1625:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both1626:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half1627
-	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1628
-
-half1627:
-	VPMOVZXWD (R10)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both1628:
-	ADDQ        8(AX), R10
+asked1878:
+both1874:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1629
+	JNE         half1879
 	VCVTPS2PD   (R8)(CX*4), Z4
-	JMP         both1630
+	JMP         both1880
 
-half1629:
+half1879:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1630:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half1631
-	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1632
+both1880:
+	ADDQ 32(AX), R8
+	CMPB 40(AX), $0x00
+	JNE  half1881
+	CMPB 42(AX), $0x00
+	JEQ  near1883
+	JMP  asked1884
 
-half1631:
+near1883:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1884:
+	JMP both1882
+
+half1881:
+	CMPB 42(AX), $0x00
+	JEQ  near1885
+	JMP  asked1886
+
+near1885:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked1886:
+both1882:
+	CMPB      16(AX), $0x00
+	JNE       half1887
+	VCVTPS2PD (R10)(CX*4), Z5
+	JMP       both1888
+
+half1887:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1632:
-	ADDQ        8(AX), R10
+both1888:
+	ADDQ 8(AX), R10
+	CMPB 16(AX), $0x00
+	JNE  half1889
+	CMPB 18(AX), $0x00
+	JEQ  near1891
+	JMP  asked1892
+
+near1891:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
+
+asked1892:
+	JMP both1890
+
+half1889:
+	CMPB 18(AX), $0x00
+	JEQ  near1893
+	JMP  asked1894
+
+near1893:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked1894:
+both1890:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1620
-	JMP         summed1613
+	JNZ         pair1862
+	JMP         summed1855
 
-plain1612:
+plain1854:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1633
+	JNE    half1895
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1634
+	JMP    both1896
 
-half1633:
+half1895:
 	IMUL3Q $0x00000010, CX, R9
 
-both1634:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1635
-	SUBQ  $0x00004000, R9
+both1896:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1897
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1635:
+far1897:
 	MOVQ $0x00000004, R10
 
-pair1636:
+pair1898:
+	CMPB      16(AX), $0x00
+	JNE       half1899
+	VCVTPS2PD (R8)(CX*4), Z2
+	JMP       both1900
+
+half1899:
+	VPMOVZXWD (R8)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VCVTPS2PD Y2, Z2
+
+both1900:
+	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1637
+	JNE        half1901
+	CMPB       18(AX), $0x00
+	JEQ        near1903
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -20068,9 +21439,18 @@ pair1636:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        both1638
+	JMP        asked1904
 
-half1637:
+near1903:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1904:
+	JMP both1902
+
+half1901:
+	CMPB       18(AX), $0x00
+	JEQ        near1905
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -20078,40 +21458,58 @@ half1637:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
+	JMP        asked1906
 
-both1638:
-	CMPB      16(AX), $0x00
-	JNE       half1639
-	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1640
+near1905:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
 
-half1639:
-	VPMOVZXWD (R8)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VCVTPS2PD Y2, Z2
-
-both1640:
-	ADDQ        8(AX), R8
+asked1906:
+both1902:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half1641
+	JNE         half1907
 	VCVTPS2PD   (R8)(CX*4), Z2
-	JMP         both1642
+	JMP         both1908
 
-half1641:
+half1907:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1642:
-	ADDQ        8(AX), R8
+both1908:
+	ADDQ 8(AX), R8
+	CMPB 16(AX), $0x00
+	JNE  half1909
+	CMPB 18(AX), $0x00
+	JEQ  near1911
+	JMP  asked1912
+
+near1911:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1912:
+	JMP both1910
+
+half1909:
+	CMPB 18(AX), $0x00
+	JEQ  near1913
+	JMP  asked1914
+
+near1913:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked1914:
+both1910:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1636
+	JNZ         pair1898
 
-summed1613:
+summed1855:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20119,66 +21517,76 @@ summed1613:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1610
+	JLE     cols1852
 
-cols1611:
+cols1853:
 	CMPQ    CX, DX
-	JGE     row1643
+	JGE     row1915
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1644
+	JZ      plain1916
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1646
+	JNE     half1918
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1647
+	JMP     both1919
 
-half1646:
+half1918:
 	IMUL3Q $0x00000010, CX, R9
 
-both1647:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1648
-	SUBQ  $0x00004000, R9
+both1919:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far1920
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1648:
+far1920:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1649
+	JNE    half1921
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1650
+	JMP    both1922
 
-half1649:
+half1921:
 	IMUL3Q $0x00000010, CX, R11
 
-both1650:
-	ADDQ  BX, R11
-	MOVQ  DI, R12
-	IMULQ 8(AX), R12
-	ADDQ  BX, R12
-	LEAQ  16384(R11), R13
-	CMPQ  R13, R12
-	JLT   more1651
-	SUBQ  $0x00004000, R11
+both1922:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far1923
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-more1651:
+far1923:
 	MOVQ $0x00000004, R12
 
-pair1652:
+pair1924:
+	CMPB        40(AX), $0x00
+	JNE         half1925
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	JMP         both1926
+
+half1925:
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+
+both1926:
+	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1653
+	JNE        half1927
+	CMPB       42(AX), $0x00
+	JEQ        near1929
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20186,9 +21594,18 @@ pair1652:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        both1654
+	JMP        asked1930
 
-half1653:
+near1929:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1930:
+	JMP both1928
+
+half1927:
+	CMPB       42(AX), $0x00
+	JEQ        near1931
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20196,10 +21613,30 @@ half1653:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
+	JMP        asked1932
 
-both1654:
+near1931:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked1932:
+both1928:
+	CMPB        16(AX), $0x00
+	JNE         half1933
+	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
+	JMP         both1934
+
+half1933:
+	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+
+both1934:
+	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1655
+	JNE        half1935
+	CMPB       18(AX), $0x00
+	JEQ        near1937
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20207,9 +21644,18 @@ both1654:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        both1656
+	JMP        asked1938
 
-half1655:
+near1937:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
+
+asked1938:
+	JMP both1936
+
+half1935:
+	CMPB       18(AX), $0x00
+	JEQ        near1939
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20217,94 +21663,136 @@ half1655:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
+	JMP        asked1940
 
-both1656:
-	CMPB        40(AX), $0x00
-	JNE         half1657
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1658
+near1939:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
 
-half1657:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-
-both1658:
-	ADDQ        32(AX), R8
-	CMPB        16(AX), $0x00
-	JNE         half1659
-	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1660
-
-half1659:
-	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-
-both1660:
-	ADDQ        8(AX), R10
+asked1940:
+both1936:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1661
+	JNE         half1941
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1662
+	JMP         both1942
 
-half1661:
+half1941:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1662:
-	ADDQ        32(AX), R8
-	CMPB        16(AX), $0x00
-	JNE         half1663
-	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1664
+both1942:
+	ADDQ 32(AX), R8
+	CMPB 40(AX), $0x00
+	JNE  half1943
+	CMPB 42(AX), $0x00
+	JEQ  near1945
+	JMP  asked1946
 
-half1663:
+near1945:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1946:
+	JMP both1944
+
+half1943:
+	CMPB 42(AX), $0x00
+	JEQ  near1947
+	JMP  asked1948
+
+near1947:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked1948:
+both1944:
+	CMPB        16(AX), $0x00
+	JNE         half1949
+	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
+	JMP         both1950
+
+half1949:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1664:
-	ADDQ        8(AX), R10
+both1950:
+	ADDQ 8(AX), R10
+	CMPB 16(AX), $0x00
+	JNE  half1951
+	CMPB 18(AX), $0x00
+	JEQ  near1953
+	JMP  asked1954
+
+near1953:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
+
+asked1954:
+	JMP both1952
+
+half1951:
+	CMPB 18(AX), $0x00
+	JEQ  near1955
+	JMP  asked1956
+
+near1955:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked1956:
+both1952:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1652
-	JMP         summed1645
+	JNZ         pair1924
+	JMP         summed1917
 
-plain1644:
+plain1916:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1665
+	JNE    half1957
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1666
+	JMP    both1958
 
-half1665:
+half1957:
 	IMUL3Q $0x00000010, CX, R9
 
-both1666:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1667
-	SUBQ  $0x00004000, R9
+both1958:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1959
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1667:
+far1959:
 	MOVQ $0x00000004, R10
 
-pair1668:
+pair1960:
+	CMPB        16(AX), $0x00
+	JNE         half1961
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	JMP         both1962
+
+half1961:
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VCVTPS2PD   Y2, Z2
+
+both1962:
+	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1669
+	JNE        half1963
+	CMPB       18(AX), $0x00
+	JEQ        near1965
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -20312,9 +21800,18 @@ pair1668:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        both1670
+	JMP        asked1966
 
-half1669:
+near1965:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1966:
+	JMP both1964
+
+half1963:
+	CMPB       18(AX), $0x00
+	JEQ        near1967
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -20322,46 +21819,64 @@ half1669:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
+	JMP        asked1968
 
-both1670:
-	CMPB        16(AX), $0x00
-	JNE         half1671
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1672
+near1967:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
 
-half1671:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
-	VPSLLD      $0x10, Y2, Y2
-	VCVTPS2PD   Y2, Z2
-
-both1672:
-	ADDQ        8(AX), R8
+asked1968:
+both1964:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half1673
+	JNE         half1969
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1674
+	JMP         both1970
 
-half1673:
+half1969:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1674:
-	ADDQ        8(AX), R8
+both1970:
+	ADDQ 8(AX), R8
+	CMPB 16(AX), $0x00
+	JNE  half1971
+	CMPB 18(AX), $0x00
+	JEQ  near1973
+	JMP  asked1974
+
+near1973:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked1974:
+	JMP both1972
+
+half1971:
+	CMPB 18(AX), $0x00
+	JEQ  near1975
+	JMP  asked1976
+
+near1975:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked1976:
+both1972:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1668
+	JNZ         pair1960
 
-summed1645:
+summed1917:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1643:
+row1915:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20379,18 +21894,18 @@ row1643:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group1542
+	JMP  group1724
 
-group1543:
-group1675:
+group1725:
+group1977:
 	CMPQ DI, $0x01
-	JLT  group1676
+	JLT  group1978
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1678
+	JGT  cols1980
 
-cols1677:
+cols1979:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20403,7 +21918,7 @@ cols1677:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1679
+	JZ      plain1981
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -20418,53 +21933,49 @@ cols1677:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1681
+	JNE     half1983
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both1682
+	JMP     both1984
 
-half1681:
+half1983:
 	IMUL3Q $0x00000002, CX, R9
 
-both1682:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1683
-	SUBQ  $0x00004000, R9
+both1984:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far1985
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1683:
+far1985:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1684
+	JNE    half1986
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both1685
+	JMP    both1987
 
-half1684:
+half1986:
 	IMUL3Q $0x00000002, CX, R10
 
-both1685:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1686
-	SUBQ  $0x00004000, R10
+both1987:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far1988
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
 
-more1686:
+far1988:
 	CMPB      40(AX), $0x00
-	JNE       half1687
+	JNE       half1989
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1688
+	JMP       both1990
 
-half1687:
+half1989:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20478,17 +21989,17 @@ half1687:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1688:
+both1990:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half1689
+	JNE       half1991
 	VCVTPS2PD (R9)(CX*4), Z20
 	VCVTPS2PD 32(R9)(CX*4), Z21
 	VCVTPS2PD 64(R9)(CX*4), Z22
 	VCVTPS2PD 96(R9)(CX*4), Z23
-	JMP       both1690
+	JMP       both1992
 
-half1689:
+half1991:
 	VPMOVZXWD (R9)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20502,7 +22013,7 @@ half1689:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1690:
+both1992:
 	ADDQ        8(AX), R9
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
@@ -20520,38 +22031,36 @@ both1690:
 	VMULPD      Z15, Z23, Z23
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
-	JMP         summed1680
+	JMP         summed1982
 
-plain1679:
+plain1981:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1691
+	JNE    half1993
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both1692
+	JMP    both1994
 
-half1691:
+half1993:
 	IMUL3Q $0x00000002, CX, R9
 
-both1692:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1693
-	SUBQ  $0x00004000, R9
+both1994:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1995
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1693:
+far1995:
 	CMPB      16(AX), $0x00
-	JNE       half1694
+	JNE       half1996
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1695
+	JMP       both1997
 
-half1694:
+half1996:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20565,7 +22074,7 @@ half1694:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1695:
+both1997:
 	ADDQ        8(AX), R8
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
@@ -20576,7 +22085,7 @@ both1695:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 
-summed1680:
+summed1982:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20590,14 +22099,14 @@ summed1680:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1677
+	JLE     cols1979
 
-cols1678:
+cols1980:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1697
+	JGT  cols1999
 
-cols1696:
+cols1998:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20606,7 +22115,7 @@ cols1696:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1698
+	JZ      plain2000
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -20615,51 +22124,47 @@ cols1696:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1700
+	JNE     half2002
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both1701
+	JMP     both2003
 
-half1700:
+half2002:
 	IMUL3Q $0x00000002, CX, R9
 
-both1701:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1702
-	SUBQ  $0x00004000, R9
+both2003:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2004
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1702:
+far2004:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1703
+	JNE    half2005
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both1704
+	JMP    both2006
 
-half1703:
+half2005:
 	IMUL3Q $0x00000002, CX, R10
 
-both1704:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1705
-	SUBQ  $0x00004000, R10
+both2006:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2007
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
 
-more1705:
+far2007:
 	CMPB      40(AX), $0x00
-	JNE       half1706
+	JNE       half2008
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1707
+	JMP       both2009
 
-half1706:
+half2008:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20667,15 +22172,15 @@ half1706:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1707:
+both2009:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half1708
+	JNE       half2010
 	VCVTPS2PD (R9)(CX*4), Z10
 	VCVTPS2PD 32(R9)(CX*4), Z11
-	JMP       both1709
+	JMP       both2011
 
-half1708:
+half2010:
 	VPMOVZXWD (R9)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -20683,7 +22188,7 @@ half1708:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1709:
+both2011:
 	ADDQ        8(AX), R9
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
@@ -20693,36 +22198,34 @@ both1709:
 	VMULPD      Z7, Z11, Z11
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
-	JMP         summed1699
+	JMP         summed2001
 
-plain1698:
+plain2000:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1710
+	JNE    half2012
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both1711
+	JMP    both2013
 
-half1710:
+half2012:
 	IMUL3Q $0x00000002, CX, R9
 
-both1711:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1712
-	SUBQ  $0x00004000, R9
+both2013:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2014
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1712:
+far2014:
 	CMPB      16(AX), $0x00
-	JNE       half1713
+	JNE       half2015
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1714
+	JMP       both2016
 
-half1713:
+half2015:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -20730,14 +22233,14 @@ half1713:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1714:
+both2016:
 	ADDQ        8(AX), R8
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 
-summed1699:
+summed2001:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20747,131 +22250,125 @@ summed1699:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1696
+	JLE     cols1998
 
-cols1697:
+cols1999:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1716
+	JGT  cols2018
 
-cols1715:
+cols2017:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1717
+	JZ      plain2019
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1719
+	JNE     half2021
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both1720
+	JMP     both2022
 
-half1719:
+half2021:
 	IMUL3Q $0x00000002, CX, R9
 
-both1720:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1721
-	SUBQ  $0x00004000, R9
+both2022:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2023
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1721:
+far2023:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1722
+	JNE    half2024
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both1723
+	JMP    both2025
 
-half1722:
+half2024:
 	IMUL3Q $0x00000002, CX, R10
 
-both1723:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1724
-	SUBQ  $0x00004000, R10
+both2025:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2026
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
 
-more1724:
+far2026:
 	CMPB      40(AX), $0x00
-	JNE       half1725
+	JNE       half2027
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1726
+	JMP       both2028
 
-half1725:
+half2027:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1726:
+both2028:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half1727
+	JNE       half2029
 	VCVTPS2PD (R9)(CX*4), Z5
-	JMP       both1728
+	JMP       both2030
 
-half1727:
+half2029:
 	VPMOVZXWD (R9)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1728:
+both2030:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1718
+	JMP         summed2020
 
-plain1717:
+plain2019:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1729
+	JNE    half2031
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both1730
+	JMP    both2032
 
-half1729:
+half2031:
 	IMUL3Q $0x00000002, CX, R9
 
-both1730:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1731
-	SUBQ  $0x00004000, R9
+both2032:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2033
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1731:
+far2033:
 	CMPB      16(AX), $0x00
-	JNE       half1732
+	JNE       half2034
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1733
+	JMP       both2035
 
-half1732:
+half2034:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1733:
+both2035:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1718:
+summed2020:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20879,140 +22376,134 @@ summed1718:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1715
+	JLE     cols2017
 
-cols1716:
+cols2018:
 	CMPQ    CX, DX
-	JGE     row1734
+	JGE     row2036
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1735
+	JZ      plain2037
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1737
+	JNE     half2039
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both1738
+	JMP     both2040
 
-half1737:
+half2039:
 	IMUL3Q $0x00000002, CX, R9
 
-both1738:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1739
-	SUBQ  $0x00004000, R9
+both2040:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2041
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1739:
+far2041:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1740
+	JNE    half2042
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both1741
+	JMP    both2043
 
-half1740:
+half2042:
 	IMUL3Q $0x00000002, CX, R10
 
-both1741:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1742
-	SUBQ  $0x00004000, R10
+both2043:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2044
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
 
-more1742:
+far2044:
 	CMPB        40(AX), $0x00
-	JNE         half1743
+	JNE         half2045
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1744
+	JMP         both2046
 
-half1743:
+half2045:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1744:
+both2046:
 	ADDQ        32(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half1745
+	JNE         half2047
 	VCVTPS2PD.Z (R9)(CX*4), K1, Z5
-	JMP         both1746
+	JMP         both2048
 
-half1745:
+half2047:
 	VPMOVZXWD.Z (R9)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1746:
+both2048:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1736
+	JMP         summed2038
 
-plain1735:
+plain2037:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1747
+	JNE    half2049
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both1748
+	JMP    both2050
 
-half1747:
+half2049:
 	IMUL3Q $0x00000002, CX, R9
 
-both1748:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1749
-	SUBQ  $0x00004000, R9
+both2050:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2051
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1749:
+far2051:
 	CMPB        16(AX), $0x00
-	JNE         half1750
+	JNE         half2052
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1751
+	JMP         both2053
 
-half1750:
+half2052:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1751:
+both2053:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1736:
+summed2038:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1734:
+row2036:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1675
+	JMP  group1977
 
-group1676:
+group1978:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -21032,15 +22523,15 @@ TEXT ·argmaxAVX512(SB), $16360-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half1754
+	JNE       half2056
 	CMPQ      DX, $0x18
-	JMP       both1755
+	JMP       both2057
 
-half1754:
+half2056:
 	CMPQ DX, $0x28
 
-both1755:
-	JGT          longer1753
+both2057:
+	JGT          longer2055
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -21049,15 +22540,15 @@ both1755:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1756:
+far2058:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1756
+	JLT  far2058
 	MOVQ DI, 24(SP)
 
-sixteen1757:
+sixteen2059:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -21073,12 +22564,12 @@ sixteen1757:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half1762
+	JNE          half2064
 	ADDQ         R9, R9
-	JMP          both1763
+	JMP          both2065
 
-half1762:
-both1763:
+half2064:
+both2065:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -21091,7 +22582,7 @@ both1763:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1759
+	JLE           have2061
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -21116,12 +22607,12 @@ both1763:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half1764
+	JNE           half2066
 	ADDQ          R9, R9
-	JMP           both1765
+	JMP           both2067
 
-half1764:
-both1765:
+half2066:
+both2067:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -21132,16 +22623,16 @@ both1765:
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact1766
+	JGT   exact2068
 	MOVQ  R10, R9
 
-exact1766:
+exact2068:
 	CMPB 16(AX), $0x00
-	JNE  half1767
+	JNE  half2069
 
-piece1769:
+piece2071:
 	CMPQ            R9, $0x10
-	JLT             short1770
+	JLT             short2072
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -21189,11 +22680,11 @@ piece1769:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece1769
+	JMP             piece2071
 
-short1770:
+short2072:
 	TESTQ        R9, R9
-	JZ           pieces1771
+	JZ           pieces2073
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -21264,13 +22755,13 @@ short1770:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces1771:
-	JMP both1768
+pieces2073:
+	JMP both2070
 
-half1767:
-piece1772:
+half2069:
+piece2074:
 	CMPQ            R9, $0x10
-	JLT             short1773
+	JLT             short2075
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -21330,11 +22821,11 @@ piece1772:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece1772
+	JMP             piece2074
 
-short1773:
+short2075:
 	TESTQ        R9, R9
-	JZ           pieces1774
+	JZ           pieces2076
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -21417,11 +22908,11 @@ short1773:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces1774:
-both1768:
-	JMP read1761
+pieces2076:
+both2070:
+	JMP read2063
 
-have1759:
+have2061:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -21430,16 +22921,16 @@ have1759:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half1775
+	JNE  half2077
 	ADDQ R13, R13
-	JMP  both1776
+	JMP  both2078
 
-half1775:
-both1776:
+half2077:
+both2078:
 	CMPB 16(AX), $0x00
-	JNE  half1777
+	JNE  half2079
 
-piece1779:
+piece2081:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -21474,11 +22965,11 @@ piece1779:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1779
-	JMP             both1778
+	JG              piece2081
+	JMP             both2080
 
-half1777:
-piece1780:
+half2079:
+piece2082:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -21525,10 +23016,10 @@ piece1780:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1780
+	JG              piece2082
 
-both1778:
-read1761:
+both2080:
+read2063:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -21547,14 +23038,14 @@ read1761:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1781:
+four2083:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1781
+	JLT          four2083
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -21569,12 +23060,12 @@ four1781:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         16(AX), $0x00
-	JNE          half1782
+	JNE          half2084
 	MOVQ         DX, R8
 	XORQ         DI, DI
 	SHLQ         $0x06, R8
 
-four1784:
+four2086:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	PREFETCHT0   128(SI)
@@ -21593,15 +23084,15 @@ four1784:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1784
-	JMP          both1783
+	JLT          four2086
+	JMP          both2085
 
-half1782:
+half2084:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1785:
+four2087:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -21618,9 +23109,9 @@ four1785:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1785
+	JLT          four2087
 
-both1783:
+both2085:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -21632,170 +23123,289 @@ both1783:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen1757
-	JMP          done1752
+	JLT          sixteen2059
+	JMP          done2054
 
-longer1753:
+longer2055:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
+	XORQ  DI, DI
+	CMPB  18(AX), $0x00
+	JEQ   skip2088
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
-	MOVQ  DI, 16352(SP)
-	MOVQ  24(AX), R8
+	SUBQ  $0x00004000, DI
 
-rows1786:
+skip2088:
+	MOVQ DI, 16352(SP)
+	MOVQ 24(AX), R8
+
+rows2089:
+	CMPQ BX, 16352(SP)
+	JGE  none2090
 	MOVQ BX, DI
-	LEAQ 16384(DI), CX
-	CMPQ CX, 16352(SP)
-	JLT  more1787
-	SUBQ $0x00004000, DI
+	ANDQ $-256, DI
+	SHRQ $0x06, DI
+	RORB $0x02, DI
+	SHLQ $0x06, DI
+	JMP  row2091
 
-more1787:
-	ANDQ         $-256, DI
-	SHRQ         $0x06, DI
-	RORB         $0x02, DI
-	SHLQ         $0x06, DI
+none2090:
+	XORQ DI, DI
+
+row2091:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
 	VMOVAPS      Z0, Z3
+	VMOVAPS      Z0, Z4
+	VMOVAPS      Z0, Z5
 	XORQ         CX, CX
-	LEAQ         32(CX), R9
+	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols1789
+	JGT          cols2093
 
-cols1788:
+cols2092:
 	CMPB       16(AX), $0x00
-	JNE        half1790
-	TESTQ      $0x0000003f, CX
-	JNZ        same1792
+	JNE        half2094
+	TESTQ      DI, DI
+	JZ         near2096
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1792
+	JNZ        asked2097
 	ADDQ       $0x00003000, DI
+	JMP        asked2097
 
-same1792:
+near2096:
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
+	PREFETCHT0 3200(BX)(CX*4)
+	PREFETCHT0 3264(BX)(CX*4)
+
+asked2097:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both1791
+	VMAXPS 128(BX)(CX*4), Z4, Z4
+	VMAXPS 192(BX)(CX*4), Z5, Z5
+	JMP    both2095
 
-half1790:
+half2094:
+	TESTQ      DI, DI
+	JZ         near2098
 	TESTQ      $0x0000007f, CX
-	JNZ        same1793
+	JNZ        asked2099
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1793
+	JNZ        asked2099
 	ADDQ       $0x00003000, DI
+	JMP        asked2099
 
-same1793:
-	VMOVUPS (BX)(CX*2), Z4
-	VPSLLD  $0x10, Z4, Z5
-	VPANDD  Z1, Z4, Z4
-	VMAXPS  Z5, Z2, Z2
-	VMAXPS  Z4, Z3, Z3
+near2098:
+	PREFETCHT0 3072(BX)(CX*2)
+	PREFETCHT0 3136(BX)(CX*2)
 
-both1791:
+asked2099:
+	VMOVUPS (BX)(CX*2), Z6
+	VPSLLD  $0x10, Z6, Z7
+	VPANDD  Z1, Z6, Z6
+	VMAXPS  Z7, Z2, Z2
+	VMAXPS  Z6, Z3, Z3
+	VMOVUPS 64(BX)(CX*2), Z6
+	VPSLLD  $0x10, Z6, Z7
+	VPANDD  Z1, Z6, Z6
+	VMAXPS  Z7, Z4, Z4
+	VMAXPS  Z6, Z5, Z5
+
+both2095:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), R9
+	CMPQ R9, DX
+	JLE  cols2092
+
+cols2093:
+	LEAQ 32(CX), R9
+	CMPQ R9, DX
+	JGT  cols2101
+
+cols2100:
+	CMPB       16(AX), $0x00
+	JNE        half2102
+	TESTQ      DI, DI
+	JZ         near2104
+	TESTQ      $0x0000003f, CX
+	JNZ        asked2105
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        asked2105
+	ADDQ       $0x00003000, DI
+	JMP        asked2105
+
+near2104:
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
+
+asked2105:
+	VMAXPS (BX)(CX*4), Z2, Z2
+	VMAXPS 64(BX)(CX*4), Z3, Z3
+	JMP    both2103
+
+half2102:
+	TESTQ      DI, DI
+	JZ         near2106
+	TESTQ      $0x0000007f, CX
+	JNZ        asked2107
+	PREFETCHT0 16384(DI)
+	PREFETCHT0 20480(DI)
+	PREFETCHT0 24576(DI)
+	PREFETCHT0 28672(DI)
+	ADDQ       $0x40, DI
+	TESTL      $0x00000fc0, DI
+	JNZ        asked2107
+	ADDQ       $0x00003000, DI
+	JMP        asked2107
+
+near2106:
+	PREFETCHT0 3072(BX)(CX*2)
+
+asked2107:
+	VMOVUPS (BX)(CX*2), Z6
+	VPSLLD  $0x10, Z6, Z7
+	VPANDD  Z1, Z6, Z6
+	VMAXPS  Z7, Z2, Z2
+	VMAXPS  Z6, Z3, Z3
+
+both2103:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols1788
+	JLE  cols2100
 
-cols1789:
+cols2101:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols1795
+	JGT  cols2109
 
-cols1794:
+cols2108:
 	CMPB       16(AX), $0x00
-	JNE        half1796
+	JNE        half2110
+	TESTQ      DI, DI
+	JZ         near2112
 	TESTQ      $0x0000003f, CX
-	JNZ        same1798
+	JNZ        asked2113
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1798
+	JNZ        asked2113
 	ADDQ       $0x00003000, DI
+	JMP        asked2113
 
-same1798:
+near2112:
+	PREFETCHT0 3072(BX)(CX*4)
+
+asked2113:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1797
+	JMP     both2111
 
-half1796:
+half2110:
+	TESTQ      DI, DI
+	JZ         near2114
 	TESTQ      $0x0000007f, CX
-	JNZ        same1799
+	JNZ        asked2115
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1799
+	JNZ        asked2115
 	ADDQ       $0x00003000, DI
+	JMP        asked2115
 
-same1799:
+near2114:
+	PREFETCHT0 3072(BX)(CX*2)
+
+asked2115:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1797:
+both2111:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols1794
+	JLE    cols2108
 
-cols1795:
+cols2109:
 	CMPQ       CX, DX
-	JGE        row1800
+	JGE        row2116
 	CMPB       16(AX), $0x00
-	JNE        half1801
+	JNE        half2117
+	TESTQ      DI, DI
+	JZ         near2119
 	TESTQ      $0x0000003f, CX
-	JNZ        same1803
+	JNZ        asked2120
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1803
+	JNZ        asked2120
 	ADDQ       $0x00003000, DI
+	JMP        asked2120
 
-same1803:
+near2119:
+	PREFETCHT0 3072(BX)(CX*4)
+
+asked2120:
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1802
+	JMP       both2118
 
-half1801:
+half2117:
+	TESTQ      DI, DI
+	JZ         near2121
 	TESTQ      $0x0000007f, CX
-	JNZ        same1804
+	JNZ        asked2122
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1804
+	JNZ        asked2122
 	ADDQ       $0x00003000, DI
+	JMP        asked2122
 
-same1804:
+near2121:
+	PREFETCHT0 3072(BX)(CX*2)
+
+asked2122:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1802:
+both2118:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1800:
+row2116:
+	VMAXPS        Z4, Z2, Z2
+	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -21808,53 +23418,53 @@ row1800:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1806:
+next2124:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last1808
+	JGT     last2126
 	CMPB    16(AX), $0x00
-	JNE     half1809
+	JNE     half2127
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1810
+	JMP     both2128
 
-half1809:
+half2127:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1810:
+both2128:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found1805
+	JNZ    found2123
 	ADDQ   $0x10, CX
-	JMP    next1806
+	JMP    next2124
 
-last1808:
+last2126:
 	CMPQ      CX, DX
-	JGE       end1807
+	JGE       end2125
 	CMPB      16(AX), $0x00
-	JNE       half1811
+	JNE       half2129
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1812
+	JMP       both2130
 
-half1811:
+half2129:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1812:
+both2130:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found1805
+	JNZ    found2123
 	MOVQ   DX, CX
-	JMP    end1807
+	JMP    end2125
 
-found1805:
+found2123:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end1807:
+end2125:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -21862,9 +23472,9 @@ end1807:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows1786
+	JNZ     rows2089
 
-done1752:
+done2054:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -21890,9 +23500,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1814
+	JGT       cols2132
 
-cols1813:
+cols2131:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -21922,11 +23532,11 @@ cols1813:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1813
+	JLE          cols2131
 
-cols1814:
+cols2132:
 	CMPQ         CX, DX
-	JGE          row1815
+	JGE          row2133
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -21954,7 +23564,7 @@ cols1814:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1815:
+row2133:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -21978,77 +23588,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1817
+	JGT       cols2135
 
-cols1816:
+cols2134:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1818
+	JZ           skip2136
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1819
+	JNE          first2137
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1819:
+first2137:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1820
+	JEQ         plain2138
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1821
+	JMP         moved2139
 
-plain1820:
+plain2138:
 	VMOVAPS Z3, Z1
 
-moved1821:
-skip1818:
+moved2139:
+skip2136:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1816
+	JLE          cols2134
 
-cols1817:
+cols2135:
 	CMPQ         CX, DX
-	JGE          row1822
+	JGE          row2140
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1823
+	JZ           skip2141
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1824
+	JNE          first2142
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1824:
+first2142:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1825
+	JEQ         plain2143
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1826
+	JMP         moved2144
 
-plain1825:
+plain2143:
 	VMOVAPS Z3, Z1
 
-moved1826:
-skip1823:
+moved2144:
+skip2141:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1822:
+row2140:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -22071,31 +23681,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1827:
+rows2145:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1829
+	JGT  cols2147
 
-cols1828:
+cols2146:
 	CMPB       16(AX), $0x00
-	JNE        half1830
+	JNE        half2148
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1831
+	JMP        both2149
 
-half1830:
+half2148:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1831:
+both2149:
 	CMPB      16(AX), $0x00
-	JNE       half1832
+	JNE       half2150
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both1833
+	JMP       both2151
 
-half1832:
+half2150:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -22109,25 +23719,25 @@ half1832:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both1833:
+both2151:
 	CMPB       40(AX), $0x00
-	JNE        half1834
+	JNE        half2152
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1835
+	JMP        both2153
 
-half1834:
+half2152:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1835:
+both2153:
 	CMPB      40(AX), $0x00
-	JNE       half1836
+	JNE       half2154
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both1837
+	JMP       both2155
 
-half1836:
+half2154:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -22141,7 +23751,7 @@ half1836:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both1837:
+both2155:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -22149,30 +23759,30 @@ both1837:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1828
+	JLE         cols2146
 
-cols1829:
+cols2147:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1839
+	JGT  cols2157
 
-cols1838:
+cols2156:
 	CMPB       16(AX), $0x00
-	JNE        half1840
+	JNE        half2158
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1841
+	JMP        both2159
 
-half1840:
+half2158:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1841:
+both2159:
 	CMPB      16(AX), $0x00
-	JNE       half1842
+	JNE       half2160
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both1843
+	JMP       both2161
 
-half1842:
+half2160:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -22180,23 +23790,23 @@ half1842:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1843:
+both2161:
 	CMPB       40(AX), $0x00
-	JNE        half1844
+	JNE        half2162
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1845
+	JMP        both2163
 
-half1844:
+half2162:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1845:
+both2163:
 	CMPB      40(AX), $0x00
-	JNE       half1846
+	JNE       half2164
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both1847
+	JMP       both2165
 
-half1846:
+half2164:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -22204,140 +23814,140 @@ half1846:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both1847:
+both2165:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1838
+	JLE         cols2156
 
-cols1839:
+cols2157:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1849
+	JGT  cols2167
 
-cols1848:
+cols2166:
 	CMPB       16(AX), $0x00
-	JNE        half1850
+	JNE        half2168
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1851
+	JMP        both2169
 
-half1850:
+half2168:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1851:
+both2169:
 	CMPB      16(AX), $0x00
-	JNE       half1852
+	JNE       half2170
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both1853
+	JMP       both2171
 
-half1852:
+half2170:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1853:
+both2171:
 	CMPB       40(AX), $0x00
-	JNE        half1854
+	JNE        half2172
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1855
+	JMP        both2173
 
-half1854:
+half2172:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1855:
+both2173:
 	CMPB      40(AX), $0x00
-	JNE       half1856
+	JNE       half2174
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both1857
+	JMP       both2175
 
-half1856:
+half2174:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1857:
+both2175:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1848
+	JLE         cols2166
 
-cols1849:
+cols2167:
 	CMPQ       CX, DX
-	JGE        row1858
+	JGE        row2176
 	CMPB       16(AX), $0x00
-	JNE        half1859
+	JNE        half2177
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1860
+	JMP        both2178
 
-half1859:
+half2177:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1860:
+both2178:
 	CMPB       16(AX), $0x00
-	JNE        half1861
+	JNE        half2179
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1862
+	JMP        both2180
 
-half1861:
+half2179:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1863:
+copy2181:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1863
+	JNZ       copy2181
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1862:
+both2180:
 	CMPB       40(AX), $0x00
-	JNE        half1864
+	JNE        half2182
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1865
+	JMP        both2183
 
-half1864:
+half2182:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1865:
+both2183:
 	CMPB       40(AX), $0x00
-	JNE        half1866
+	JNE        half2184
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1867
+	JMP        both2185
 
-half1866:
+half2184:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy1868:
+copy2186:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1868
+	JNZ       copy2186
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1867:
+both2185:
 	VFMADD231PD Y5, Y6, Y1
 
-row1858:
+row2176:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1827
+	JNZ          rows2145
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -22368,69 +23978,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1869:
+rows2187:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1871
+	JGT  cols2189
 
-cols1870:
+cols2188:
 	CMPB       16(AX), $0x00
-	JNE        half1872
+	JNE        half2190
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1873
+	JMP        both2191
 
-half1872:
+half2190:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1873:
+both2191:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1870
+	JLE         cols2188
 
-cols1871:
+cols2189:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1875
+	JGT  cols2193
 
-cols1874:
+cols2192:
 	CMPB       16(AX), $0x00
-	JNE        half1876
+	JNE        half2194
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1877
+	JMP        both2195
 
-half1876:
+half2194:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1877:
+both2195:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1874
+	JLE         cols2192
 
-cols1875:
+cols2193:
 	CMPQ       CX, DX
-	JGE        row1878
+	JGE        row2196
 	CMPB       16(AX), $0x00
-	JNE        half1879
+	JNE        half2197
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1880
+	JMP        both2198
 
-half1879:
+half2197:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -22438,21 +24048,21 @@ half1879:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1881:
+copy2199:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1881
+	JNZ       copy2199
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1880:
+both2198:
 	VFMADD231PS Y6, Y1, Y2
 
-row1878:
+row2196:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1869
+	JNZ          rows2187
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -22481,15 +24091,15 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1882:
+group2200:
 	CMPQ DI, $0x08
-	JLT  group1883
+	JLT  group2201
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1885
+	JGT  cols2203
 
-cols1884:
+cols2202:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -22498,7 +24108,7 @@ cols1884:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1886
+	JZ      plain2204
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -22507,96 +24117,50 @@ cols1884:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1888
+	JNE     half2206
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1889
+	JMP     both2207
 
-half1888:
+half2206:
 	IMUL3Q $0x00000010, CX, R9
 
-both1889:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1890
-	SUBQ  $0x00004000, R9
+both2207:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2208
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1890:
+far2208:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1891
+	JNE    half2209
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1892
+	JMP    both2210
 
-half1891:
+half2209:
 	IMUL3Q $0x00000010, CX, R11
 
-both1892:
-	ADDQ  BX, R11
-	MOVQ  DI, R12
-	IMULQ 8(AX), R12
-	ADDQ  BX, R12
-	LEAQ  16384(R11), R13
-	CMPQ  R13, R12
-	JLT   more1893
-	SUBQ  $0x00004000, R11
+both2210:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far2211
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-more1893:
+far2211:
 	MOVQ $0x00000004, R12
 
-pair1894:
-	CMPB       40(AX), $0x00
-	JNE        half1895
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R9
-	JMP        both1896
-
-half1895:
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R9
-
-both1896:
-	CMPB       16(AX), $0x00
-	JNE        half1897
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R11
-	JMP        both1898
-
-half1897:
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R11
-
-both1898:
+pair2212:
 	CMPB      40(AX), $0x00
-	JNE       half1899
+	JNE       half2213
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both1900
+	JMP       both2214
 
-half1899:
+half2213:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -22604,15 +24168,53 @@ half1899:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both1900:
-	ADDQ      32(AX), R8
+both2214:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2215
+	CMPB       42(AX), $0x00
+	JEQ        near2217
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R9
+	JMP        asked2218
+
+near2217:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked2218:
+	JMP both2216
+
+half2215:
+	CMPB       42(AX), $0x00
+	JEQ        near2219
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R9
+	JMP        asked2220
+
+near2219:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2220:
+both2216:
 	CMPB      16(AX), $0x00
-	JNE       half1901
+	JNE       half2221
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both1902
+	JMP       both2222
 
-half1901:
+half2221:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -22620,8 +24222,46 @@ half1901:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both1902:
-	ADDQ        8(AX), R10
+both2222:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2223
+	CMPB       18(AX), $0x00
+	JEQ        near2225
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000040, R11
+	JMP        asked2226
+
+near2225:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
+
+asked2226:
+	JMP both2224
+
+half2223:
+	CMPB       18(AX), $0x00
+	JEQ        near2227
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	ADDQ       $0x00000020, R11
+	JMP        asked2228
+
+near2227:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked2228:
+both2224:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -22631,12 +24271,12 @@ both1902:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	CMPB        40(AX), $0x00
-	JNE         half1903
+	JNE         half2229
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both1904
+	JMP         both2230
 
-half1903:
+half2229:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -22644,15 +24284,39 @@ half1903:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both1904:
-	ADDQ      32(AX), R8
+both2230:
+	ADDQ 32(AX), R8
+	CMPB 40(AX), $0x00
+	JNE  half2231
+	CMPB 42(AX), $0x00
+	JEQ  near2233
+	JMP  asked2234
+
+near2233:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked2234:
+	JMP both2232
+
+half2231:
+	CMPB 42(AX), $0x00
+	JEQ  near2235
+	JMP  asked2236
+
+near2235:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2236:
+both2232:
 	CMPB      16(AX), $0x00
-	JNE       half1905
+	JNE       half2237
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both1906
+	JMP       both2238
 
-half1905:
+half2237:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -22660,8 +24324,32 @@ half1905:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both1906:
-	ADDQ        8(AX), R10
+both2238:
+	ADDQ 8(AX), R10
+	CMPB 16(AX), $0x00
+	JNE  half2239
+	CMPB 18(AX), $0x00
+	JEQ  near2241
+	JMP  asked2242
+
+near2241:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000020, R11
+
+asked2242:
+	JMP both2240
+
+half2239:
+	CMPB 18(AX), $0x00
+	JEQ  near2243
+	JMP  asked2244
+
+near2243:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked2244:
+both2240:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -22671,35 +24359,51 @@ both1906:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JNZ         pair1894
-	JMP         summed1887
+	JNZ         pair2212
+	JMP         summed2205
 
-plain1886:
+plain2204:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1907
+	JNE    half2245
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1908
+	JMP    both2246
 
-half1907:
+half2245:
 	IMUL3Q $0x00000010, CX, R9
 
-both1908:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1909
-	SUBQ  $0x00004000, R9
+both2246:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2247
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1909:
+far2247:
 	MOVQ $0x00000004, R10
 
-pair1910:
+pair2248:
+	CMPB      16(AX), $0x00
+	JNE       half2249
+	VCVTPS2PD (R8)(CX*4), Y5
+	VCVTPS2PD 16(R8)(CX*4), Y6
+	JMP       both2250
+
+half2249:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+	VPMOVZXWD 8(R8)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2250:
+	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1911
+	JNE        half2251
+	CMPB       18(AX), $0x00
+	JEQ        near2253
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22707,9 +24411,18 @@ pair1910:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        both1912
+	JMP        asked2254
 
-half1911:
+near2253:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked2254:
+	JMP both2252
+
+half2251:
+	CMPB       18(AX), $0x00
+	JEQ        near2255
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22717,35 +24430,25 @@ half1911:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
+	JMP        asked2256
 
-both1912:
-	CMPB      16(AX), $0x00
-	JNE       half1913
-	VCVTPS2PD (R8)(CX*4), Y5
-	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both1914
+near2255:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
 
-half1913:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-	VPMOVZXWD 8(R8)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both1914:
-	ADDQ        8(AX), R8
+asked2256:
+both2252:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	CMPB        16(AX), $0x00
-	JNE         half1915
+	JNE         half2257
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both1916
+	JMP         both2258
 
-half1915:
+half2257:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -22753,16 +24456,40 @@ half1915:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1916:
-	ADDQ        8(AX), R8
+both2258:
+	ADDQ 8(AX), R8
+	CMPB 16(AX), $0x00
+	JNE  half2259
+	CMPB 18(AX), $0x00
+	JEQ  near2261
+	JMP  asked2262
+
+near2261:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000020, R9
+
+asked2262:
+	JMP both2260
+
+half2259:
+	CMPB 18(AX), $0x00
+	JEQ  near2263
+	JMP  asked2264
+
+near2263:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2264:
+both2260:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JNZ         pair1910
+	JNZ         pair2248
 
-summed1887:
+summed2205:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -22772,69 +24499,79 @@ summed1887:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1884
+	JLE     cols2202
 
-cols1885:
+cols2203:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1918
+	JGT  cols2266
 
-cols1917:
+cols2265:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1919
+	JZ      plain2267
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1921
+	JNE     half2269
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1922
+	JMP     both2270
 
-half1921:
+half2269:
 	IMUL3Q $0x00000010, CX, R9
 
-both1922:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1923
-	SUBQ  $0x00004000, R9
+both2270:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2271
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1923:
+far2271:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1924
+	JNE    half2272
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1925
+	JMP    both2273
 
-half1924:
+half2272:
 	IMUL3Q $0x00000010, CX, R11
 
-both1925:
-	ADDQ  BX, R11
-	MOVQ  DI, R12
-	IMULQ 8(AX), R12
-	ADDQ  BX, R12
-	LEAQ  16384(R11), R13
-	CMPQ  R13, R12
-	JLT   more1926
-	SUBQ  $0x00004000, R11
+both2273:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far2274
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-more1926:
+far2274:
 	MOVQ $0x00000004, R12
 
-pair1927:
+pair2275:
+	CMPB      40(AX), $0x00
+	JNE       half2276
+	VCVTPS2PD (R8)(CX*4), Y5
+	JMP       both2277
+
+half2276:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2277:
+	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1928
+	JNE        half2278
+	CMPB       42(AX), $0x00
+	JEQ        near2280
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22842,9 +24579,18 @@ pair1927:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        both1929
+	JMP        asked2281
 
-half1928:
+near2280:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2281:
+	JMP both2279
+
+half2278:
+	CMPB       42(AX), $0x00
+	JEQ        near2282
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22852,10 +24598,30 @@ half1928:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
+	JMP        asked2283
 
-both1929:
+near2282:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
+
+asked2283:
+both2279:
+	CMPB      16(AX), $0x00
+	JNE       half2284
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both2285
+
+half2284:
+	VPMOVZXWD (R10)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2285:
+	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1930
+	JNE        half2286
+	CMPB       18(AX), $0x00
+	JEQ        near2288
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22863,9 +24629,18 @@ both1929:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        both1931
+	JMP        asked2289
 
-half1930:
+near2288:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked2289:
+	JMP both2287
+
+half2286:
+	CMPB       18(AX), $0x00
+	JEQ        near2290
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22873,94 +24648,136 @@ half1930:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
+	JMP        asked2291
 
-both1931:
-	CMPB      40(AX), $0x00
-	JNE       half1932
-	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both1933
+near2290:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000008, R11
 
-half1932:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both1933:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half1934
-	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both1935
-
-half1934:
-	VPMOVZXWD (R10)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both1935:
-	ADDQ        8(AX), R10
+asked2291:
+both2287:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half1936
+	JNE         half2292
 	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both1937
+	JMP         both2293
 
-half1936:
+half2292:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1937:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half1938
-	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both1939
+both2293:
+	ADDQ 32(AX), R8
+	CMPB 40(AX), $0x00
+	JNE  half2294
+	CMPB 42(AX), $0x00
+	JEQ  near2296
+	JMP  asked2297
 
-half1938:
+near2296:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2297:
+	JMP both2295
+
+half2294:
+	CMPB 42(AX), $0x00
+	JEQ  near2298
+	JMP  asked2299
+
+near2298:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
+
+asked2299:
+both2295:
+	CMPB      16(AX), $0x00
+	JNE       half2300
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both2301
+
+half2300:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1939:
-	ADDQ        8(AX), R10
+both2301:
+	ADDQ 8(AX), R10
+	CMPB 16(AX), $0x00
+	JNE  half2302
+	CMPB 18(AX), $0x00
+	JEQ  near2304
+	JMP  asked2305
+
+near2304:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked2305:
+	JMP both2303
+
+half2302:
+	CMPB 18(AX), $0x00
+	JEQ  near2306
+	JMP  asked2307
+
+near2306:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000008, R11
+
+asked2307:
+both2303:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair1927
-	JMP         summed1920
+	JNZ         pair2275
+	JMP         summed2268
 
-plain1919:
+plain2267:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1940
+	JNE    half2308
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1941
+	JMP    both2309
 
-half1940:
+half2308:
 	IMUL3Q $0x00000010, CX, R9
 
-both1941:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1942
-	SUBQ  $0x00004000, R9
+both2309:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2310
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1942:
+far2310:
 	MOVQ $0x00000004, R10
 
-pair1943:
+pair2311:
+	CMPB      16(AX), $0x00
+	JNE       half2312
+	VCVTPS2PD (R8)(CX*4), Y3
+	JMP       both2313
+
+half2312:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2313:
+	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1944
+	JNE        half2314
+	CMPB       18(AX), $0x00
+	JEQ        near2316
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22968,9 +24785,18 @@ pair1943:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        both1945
+	JMP        asked2317
 
-half1944:
+near2316:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2317:
+	JMP both2315
+
+half2314:
+	CMPB       18(AX), $0x00
+	JEQ        near2318
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22978,40 +24804,58 @@ half1944:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
+	JMP        asked2319
 
-both1945:
-	CMPB      16(AX), $0x00
-	JNE       half1946
-	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both1947
+near2318:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
 
-half1946:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both1947:
-	ADDQ        8(AX), R8
+asked2319:
+both2315:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half1948
+	JNE         half2320
 	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both1949
+	JMP         both2321
 
-half1948:
+half2320:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1949:
-	ADDQ        8(AX), R8
+both2321:
+	ADDQ 8(AX), R8
+	CMPB 16(AX), $0x00
+	JNE  half2322
+	CMPB 18(AX), $0x00
+	JEQ  near2324
+	JMP  asked2325
+
+near2324:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2325:
+	JMP both2323
+
+half2322:
+	CMPB 18(AX), $0x00
+	JEQ  near2326
+	JMP  asked2327
+
+near2326:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
+
+asked2327:
+both2323:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair1943
+	JNZ         pair2311
 
-summed1920:
+summed2268:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -23019,66 +24863,88 @@ summed1920:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1917
+	JLE     cols2265
 
-cols1918:
+cols2266:
 	CMPQ    CX, DX
-	JGE     row1950
+	JGE     row2328
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1951
+	JZ      plain2329
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1953
+	JNE     half2331
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1954
+	JMP     both2332
 
-half1953:
+half2331:
 	IMUL3Q $0x00000010, CX, R9
 
-both1954:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1955
-	SUBQ  $0x00004000, R9
+both2332:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2333
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1955:
+far2333:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1956
+	JNE    half2334
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1957
+	JMP    both2335
 
-half1956:
+half2334:
 	IMUL3Q $0x00000010, CX, R11
 
-both1957:
-	ADDQ  BX, R11
-	MOVQ  DI, R12
-	IMULQ 8(AX), R12
-	ADDQ  BX, R12
-	LEAQ  16384(R11), R13
-	CMPQ  R13, R12
-	JLT   more1958
-	SUBQ  $0x00004000, R11
+both2335:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far2336
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-more1958:
+far2336:
 	MOVQ $0x00000004, R12
 
-pair1959:
+pair2337:
 	CMPB       40(AX), $0x00
-	JNE        half1960
+	JNE        half2338
+	VMASKMOVPS (R8)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	JMP        both2339
+
+half2338:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R8)(CX*2), R15
+
+copy2340:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2340
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2339:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2341
+	CMPB       42(AX), $0x00
+	JEQ        near2343
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -23086,9 +24952,18 @@ pair1959:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        both1961
+	JMP        asked2344
 
-half1960:
+near2343:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2344:
+	JMP both2342
+
+half2341:
+	CMPB       42(AX), $0x00
+	JEQ        near2345
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -23096,10 +24971,42 @@ half1960:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
+	JMP        asked2346
 
-both1961:
+near2345:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
+
+asked2346:
+both2342:
 	CMPB       16(AX), $0x00
-	JNE        half1962
+	JNE        half2347
+	VMASKMOVPS (R10)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both2348
+
+half2347:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R10)(CX*2), R15
+
+copy2349:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2349
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2348:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2350
+	CMPB       18(AX), $0x00
+	JEQ        near2352
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -23107,9 +25014,18 @@ both1961:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        both1963
+	JMP        asked2353
 
-half1962:
+near2352:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked2353:
+	JMP both2351
+
+half2350:
+	CMPB       18(AX), $0x00
+	JEQ        near2354
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -23117,142 +25033,172 @@ half1962:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
+	JMP        asked2355
 
-both1963:
-	CMPB       40(AX), $0x00
-	JNE        half1964
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	JMP        both1965
+near2354:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000008, R11
 
-half1964:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R8)(CX*2), R15
-
-copy1966:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy1966
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both1965:
-	ADDQ       32(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half1967
-	VMASKMOVPS (R10)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both1968
-
-half1967:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R10)(CX*2), R15
-
-copy1969:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy1969
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both1968:
-	ADDQ        8(AX), R10
+asked2355:
+both2351:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half1970
+	JNE         half2356
 	VMASKMOVPS  (R8)(CX*4), X0, X5
 	VCVTPS2PD   X5, Y5
-	JMP         both1971
+	JMP         both2357
 
-half1970:
+half2356:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy1972:
+copy2358:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1972
+	JNZ       copy2358
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1971:
-	ADDQ       32(AX), R8
+both2357:
+	ADDQ 32(AX), R8
+	CMPB 40(AX), $0x00
+	JNE  half2359
+	CMPB 42(AX), $0x00
+	JEQ  near2361
+	JMP  asked2362
+
+near2361:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2362:
+	JMP both2360
+
+half2359:
+	CMPB 42(AX), $0x00
+	JEQ  near2363
+	JMP  asked2364
+
+near2363:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
+
+asked2364:
+both2360:
 	CMPB       16(AX), $0x00
-	JNE        half1973
+	JNE        half2365
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1974
+	JMP        both2366
 
-half1973:
+half2365:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy1975:
+copy2367:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1975
+	JNZ       copy2367
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1974:
-	ADDQ        8(AX), R10
+both2366:
+	ADDQ 8(AX), R10
+	CMPB 16(AX), $0x00
+	JNE  half2368
+	CMPB 18(AX), $0x00
+	JEQ  near2370
+	JMP  asked2371
+
+near2370:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000010, R11
+
+asked2371:
+	JMP both2369
+
+half2368:
+	CMPB 18(AX), $0x00
+	JEQ  near2372
+	JMP  asked2373
+
+near2372:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000008, R11
+
+asked2373:
+both2369:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair1959
-	JMP         summed1952
+	JNZ         pair2337
+	JMP         summed2330
 
-plain1951:
+plain2329:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1976
+	JNE    half2374
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1977
+	JMP    both2375
 
-half1976:
+half2374:
 	IMUL3Q $0x00000010, CX, R9
 
-both1977:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1978
-	SUBQ  $0x00004000, R9
+both2375:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2376
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
 
-more1978:
+far2376:
 	MOVQ $0x00000004, R10
 
-pair1979:
+pair2377:
 	CMPB       16(AX), $0x00
-	JNE        half1980
+	JNE        half2378
+	VMASKMOVPS (R8)(CX*4), X0, X3
+	VCVTPS2PD  X3, Y3
+	JMP        both2379
+
+half2378:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (R8)(CX*2), R13
+
+copy2380:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy2380
+	VPMOVZXWD (SP), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2379:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2381
+	CMPB       18(AX), $0x00
+	JEQ        near2383
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -23260,9 +25206,18 @@ pair1979:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        both1981
+	JMP        asked2384
 
-half1980:
+near2383:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2384:
+	JMP both2382
+
+half2381:
+	CMPB       18(AX), $0x00
+	JEQ        near2385
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -23270,70 +25225,76 @@ half1980:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
+	JMP        asked2386
 
-both1981:
-	CMPB       16(AX), $0x00
-	JNE        half1982
-	VMASKMOVPS (R8)(CX*4), X0, X3
-	VCVTPS2PD  X3, Y3
-	JMP        both1983
+near2385:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
 
-half1982:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R11
-	SUBQ    CX, R11
-	LEAQ    (R8)(CX*2), R13
-
-copy1984:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy1984
-	VPMOVZXWD (SP), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both1983:
-	ADDQ        8(AX), R8
+asked2386:
+both2382:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half1985
+	JNE         half2387
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both1986
+	JMP         both2388
 
-half1985:
+half2387:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy1987:
+copy2389:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1987
+	JNZ       copy2389
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1986:
-	ADDQ        8(AX), R8
+both2388:
+	ADDQ 8(AX), R8
+	CMPB 16(AX), $0x00
+	JNE  half2390
+	CMPB 18(AX), $0x00
+	JEQ  near2392
+	JMP  asked2393
+
+near2392:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000010, R9
+
+asked2393:
+	JMP both2391
+
+half2390:
+	CMPB 18(AX), $0x00
+	JEQ  near2394
+	JMP  asked2395
+
+near2394:
+	PREFETCHT0 (R9)
+	ADDQ       $0x00000008, R9
+
+asked2395:
+both2391:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair1979
+	JNZ         pair2377
 
-summed1952:
+summed2330:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row1950:
+row2328:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -23351,18 +25312,18 @@ row1950:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group1882
+	JMP  group2200
 
-group1883:
-group1988:
+group2201:
+group2396:
 	CMPQ DI, $0x01
-	JLT  group1989
+	JLT  group2397
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1991
+	JGT  cols2399
 
-cols1990:
+cols2398:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -23371,7 +25332,7 @@ cols1990:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1992
+	JZ      plain2400
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -23380,51 +25341,47 @@ cols1990:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1994
+	JNE     half2402
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both1995
+	JMP     both2403
 
-half1994:
+half2402:
 	IMUL3Q $0x00000002, CX, R9
 
-both1995:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more1996
-	SUBQ  $0x00004000, R9
+both2403:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2404
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more1996:
+far2404:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1997
+	JNE    half2405
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both1998
+	JMP    both2406
 
-half1997:
+half2405:
 	IMUL3Q $0x00000002, CX, R10
 
-both1998:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more1999
-	SUBQ  $0x00004000, R10
+both2406:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2407
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
 
-more1999:
+far2407:
 	CMPB      40(AX), $0x00
-	JNE       half2000
+	JNE       half2408
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2001
+	JMP       both2409
 
-half2000:
+half2408:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -23432,15 +25389,15 @@ half2000:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2001:
+both2409:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2002
+	JNE       half2410
 	VCVTPS2PD (R9)(CX*4), Y11
 	VCVTPS2PD 16(R9)(CX*4), Y12
-	JMP       both2003
+	JMP       both2411
 
-half2002:
+half2410:
 	VPMOVZXWD (R9)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -23448,7 +25405,7 @@ half2002:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2003:
+both2411:
 	ADDQ        8(AX), R9
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
@@ -23458,36 +25415,34 @@ both2003:
 	VMULPD      Y8, Y12, Y12
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
-	JMP         summed1993
+	JMP         summed2401
 
-plain1992:
+plain2400:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2004
+	JNE    half2412
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2005
+	JMP    both2413
 
-half2004:
+half2412:
 	IMUL3Q $0x00000002, CX, R9
 
-both2005:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more2006
-	SUBQ  $0x00004000, R9
+both2413:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2414
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more2006:
+far2414:
 	CMPB      16(AX), $0x00
-	JNE       half2007
+	JNE       half2415
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2008
+	JMP       both2416
 
-half2007:
+half2415:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23495,14 +25450,14 @@ half2007:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2008:
+both2416:
 	ADDQ        8(AX), R8
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 
-summed1993:
+summed2401:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -23512,131 +25467,125 @@ summed1993:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1990
+	JLE     cols2398
 
-cols1991:
+cols2399:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2010
+	JGT  cols2418
 
-cols2009:
+cols2417:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2011
+	JZ      plain2419
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2013
+	JNE     half2421
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2014
+	JMP     both2422
 
-half2013:
+half2421:
 	IMUL3Q $0x00000002, CX, R9
 
-both2014:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more2015
-	SUBQ  $0x00004000, R9
+both2422:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2423
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more2015:
+far2423:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2016
+	JNE    half2424
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2017
+	JMP    both2425
 
-half2016:
+half2424:
 	IMUL3Q $0x00000002, CX, R10
 
-both2017:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more2018
-	SUBQ  $0x00004000, R10
+both2425:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2426
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
 
-more2018:
+far2426:
 	CMPB      40(AX), $0x00
-	JNE       half2019
+	JNE       half2427
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2020
+	JMP       both2428
 
-half2019:
+half2427:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2020:
+both2428:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2021
+	JNE       half2429
 	VCVTPS2PD (R9)(CX*4), Y6
-	JMP       both2022
+	JMP       both2430
 
-half2021:
+half2429:
 	VPMOVZXWD (R9)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2022:
+both2430:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2012
+	JMP         summed2420
 
-plain2011:
+plain2419:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2023
+	JNE    half2431
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2024
+	JMP    both2432
 
-half2023:
+half2431:
 	IMUL3Q $0x00000002, CX, R9
 
-both2024:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more2025
-	SUBQ  $0x00004000, R9
+both2432:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2433
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more2025:
+far2433:
 	CMPB      16(AX), $0x00
-	JNE       half2026
+	JNE       half2434
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2027
+	JMP       both2435
 
-half2026:
+half2434:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2027:
+both2435:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2012:
+summed2420:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -23644,176 +25593,170 @@ summed2012:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2009
+	JLE     cols2417
 
-cols2010:
+cols2418:
 	CMPQ    CX, DX
-	JGE     row2028
+	JGE     row2436
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2029
+	JZ      plain2437
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2031
+	JNE     half2439
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2032
+	JMP     both2440
 
-half2031:
+half2439:
 	IMUL3Q $0x00000002, CX, R9
 
-both2032:
-	ADDQ  SI, R9
-	MOVQ  DI, R10
-	IMULQ 32(AX), R10
-	ADDQ  SI, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more2033
-	SUBQ  $0x00004000, R9
+both2440:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2441
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more2033:
+far2441:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2034
+	JNE    half2442
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2035
+	JMP    both2443
 
-half2034:
+half2442:
 	IMUL3Q $0x00000002, CX, R10
 
-both2035:
-	ADDQ  BX, R10
-	MOVQ  DI, R11
-	IMULQ 8(AX), R11
-	ADDQ  BX, R11
-	LEAQ  16384(R10), R12
-	CMPQ  R12, R11
-	JLT   more2036
-	SUBQ  $0x00004000, R10
+both2443:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2444
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
 
-more2036:
+far2444:
 	CMPB       40(AX), $0x00
-	JNE        half2037
+	JNE        half2445
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2038
+	JMP        both2446
 
-half2037:
+half2445:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
 	LEAQ    (R8)(CX*2), R12
 
-copy2039:
+copy2447:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy2039
+	JNZ       copy2447
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2038:
+both2446:
 	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2040
+	JNE        half2448
 	VMASKMOVPS (R9)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2041
+	JMP        both2449
 
-half2040:
+half2448:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (R9)(CX*2), R11
 
-copy2042:
+copy2450:
 	MOVW      -2(R11)(R8*2), R10
 	MOVW      R10, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2042
+	JNZ       copy2450
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2041:
+both2449:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2030
+	JMP         summed2438
 
-plain2029:
+plain2437:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2043
+	JNE    half2451
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2044
+	JMP    both2452
 
-half2043:
+half2451:
 	IMUL3Q $0x00000002, CX, R9
 
-both2044:
-	ADDQ  BX, R9
-	MOVQ  DI, R10
-	IMULQ 8(AX), R10
-	ADDQ  BX, R10
-	LEAQ  16384(R9), R11
-	CMPQ  R11, R10
-	JLT   more2045
-	SUBQ  $0x00004000, R9
+both2452:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2453
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
 
-more2045:
+far2453:
 	CMPB       16(AX), $0x00
-	JNE        half2046
+	JNE        half2454
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2047
+	JMP        both2455
 
-half2046:
+half2454:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy2048:
+copy2456:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2048
+	JNZ       copy2456
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2047:
+both2455:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2030:
+summed2438:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2028:
+row2436:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1988
+	JMP  group2396
 
-group1989:
+group2397:
 	VZEROUPPER
 	RET
 
@@ -23829,24 +25772,32 @@ TEXT ·argmaxAVX2(SB), $24-8
 	VMOVDQU 32(BX)(CX*4), Y0
 	MOVQ    (AX), BX
 	MOVQ    40(AX), SI
+	XORQ    DI, DI
+	CMPB    18(AX), $0x00
+	JEQ     skip2458
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
-	MOVQ    DI, 16(SP)
-	MOVQ    24(AX), R8
+	SUBQ    $0x00004000, DI
 
-rows2050:
+skip2458:
+	MOVQ DI, 16(SP)
+	MOVQ 24(AX), R8
+
+rows2459:
+	CMPQ BX, 16(SP)
+	JGE  none2460
 	MOVQ BX, DI
-	LEAQ 16384(DI), CX
-	CMPQ CX, 16(SP)
-	JLT  more2051
-	SUBQ $0x00004000, DI
+	ANDQ $-256, DI
+	SHRQ $0x06, DI
+	RORB $0x02, DI
+	SHLQ $0x06, DI
+	JMP  row2461
 
-more2051:
-	ANDQ         $-256, DI
-	SHRQ         $0x06, DI
-	RORB         $0x02, DI
-	SHLQ         $0x06, DI
+none2460:
+	XORQ DI, DI
+
+row2461:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -23854,150 +25805,186 @@ more2051:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2053
+	JGT          cols2463
 
-cols2052:
+cols2462:
 	CMPB       16(AX), $0x00
-	JNE        half2054
+	JNE        half2464
+	TESTQ      DI, DI
+	JZ         near2466
 	TESTQ      $0x0000003f, CX
-	JNZ        same2056
+	JNZ        asked2467
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2056
+	JNZ        asked2467
 	ADDQ       $0x00003000, DI
+	JMP        asked2467
 
-same2056:
+near2466:
+	PREFETCHT0 3072(BX)(CX*4)
+
+asked2467:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2055
+	JMP    both2465
 
-half2054:
+half2464:
+	TESTQ      DI, DI
+	JZ         near2468
 	TESTQ      $0x0000007f, CX
-	JNZ        same2057
+	JNZ        asked2469
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2057
+	JNZ        asked2469
 	ADDQ       $0x00003000, DI
+	JMP        asked2469
 
-same2057:
+near2468:
+	PREFETCHT0 3072(BX)(CX*2)
+
+asked2469:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2055:
+both2465:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2052
+	JLE  cols2462
 
-cols2053:
+cols2463:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2059
+	JGT  cols2471
 
-cols2058:
+cols2470:
 	CMPB       16(AX), $0x00
-	JNE        half2060
+	JNE        half2472
+	TESTQ      DI, DI
+	JZ         near2474
 	TESTQ      $0x0000003f, CX
-	JNZ        same2062
+	JNZ        asked2475
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2062
+	JNZ        asked2475
 	ADDQ       $0x00003000, DI
+	JMP        asked2475
 
-same2062:
+near2474:
+	PREFETCHT0 3072(BX)(CX*4)
+
+asked2475:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2061
+	JMP     both2473
 
-half2060:
+half2472:
+	TESTQ      DI, DI
+	JZ         near2476
 	TESTQ      $0x0000007f, CX
-	JNZ        same2063
+	JNZ        asked2477
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2063
+	JNZ        asked2477
 	ADDQ       $0x00003000, DI
+	JMP        asked2477
 
-same2063:
+near2476:
+	PREFETCHT0 3072(BX)(CX*2)
+
+asked2477:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2061:
+both2473:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2058
+	JLE    cols2470
 
-cols2059:
+cols2471:
 	CMPQ       CX, DX
-	JGE        row2064
+	JGE        row2478
 	CMPB       16(AX), $0x00
-	JNE        half2065
+	JNE        half2479
+	TESTQ      DI, DI
+	JZ         near2481
 	TESTQ      $0x0000003f, CX
-	JNZ        same2067
+	JNZ        asked2482
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2067
+	JNZ        asked2482
 	ADDQ       $0x00003000, DI
+	JMP        asked2482
 
-same2067:
+near2481:
+	PREFETCHT0 3072(BX)(CX*4)
+
+asked2482:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2066
+	JMP        both2480
 
-half2065:
+half2479:
+	TESTQ      DI, DI
+	JZ         near2483
 	TESTQ      $0x0000007f, CX
-	JNZ        same2068
+	JNZ        asked2484
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2068
+	JNZ        asked2484
 	ADDQ       $0x00003000, DI
+	JMP        asked2484
 
-same2068:
+near2483:
+	PREFETCHT0 3072(BX)(CX*2)
+
+asked2484:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2069:
+copy2485:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2069
+	JNZ       copy2485
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2066:
+both2480:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2064:
+row2478:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -24008,64 +25995,64 @@ row2064:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2071:
+next2487:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2073
+	JGT     last2489
 	CMPB    16(AX), $0x00
-	JNE     half2074
+	JNE     half2490
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2075
+	JMP     both2491
 
-half2074:
+half2490:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2075:
+both2491:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2070
+	JNZ       found2486
 	ADDQ      $0x08, CX
-	JMP       next2071
+	JMP       next2487
 
-last2073:
+last2489:
 	CMPQ       CX, DX
-	JGE        end2072
+	JGE        end2488
 	CMPB       16(AX), $0x00
-	JNE        half2076
+	JNE        half2492
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2077
+	JMP        both2493
 
-half2076:
+half2492:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2078:
+copy2494:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2078
+	JNZ       copy2494
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2077:
+both2493:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2070
+	JNZ       found2486
 	MOVQ      DX, CX
-	JMP       end2072
+	JMP       end2488
 
-found2070:
+found2486:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2072:
+end2488:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -24073,7 +26060,7 @@ end2072:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2050
+	JNZ     rows2459
 	VZEROUPPER
 	RET
 
@@ -24094,9 +26081,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2080
+	JGT     cols2496
 
-cols2079:
+cols2495:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -24126,11 +26113,11 @@ cols2079:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2079
+	JLE          cols2495
 
-cols2080:
+cols2496:
 	CMPQ         CX, DX
-	JGE          row2081
+	JGE          row2497
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -24158,7 +26145,7 @@ cols2080:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2081:
+row2497:
 	VZEROUPPER
 	RET
 
@@ -24177,77 +26164,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2083
+	JGT     cols2499
 
-cols2082:
+cols2498:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2084
+	JZ           skip2500
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2085
+	JNE          first2501
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2085:
+first2501:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2086
+	JEQ         plain2502
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2087
+	JMP         moved2503
 
-plain2086:
+plain2502:
 	VMOVAPS Y4, Y2
 
-moved2087:
-skip2084:
+moved2503:
+skip2500:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2082
+	JLE          cols2498
 
-cols2083:
+cols2499:
 	CMPQ         CX, DX
-	JGE          row2088
+	JGE          row2504
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2089
+	JZ           skip2505
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2090
+	JNE          first2506
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2090:
+first2506:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2091
+	JEQ         plain2507
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2092
+	JMP         moved2508
 
-plain2091:
+plain2507:
 	VMOVAPS Y4, Y2
 
-moved2092:
-skip2089:
+moved2508:
+skip2505:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2088:
+row2504:
 	VZEROUPPER
 	RET
 
@@ -24280,54 +26267,54 @@ TEXT ·keptAVX512(SB), $48-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip2093
+	JZ           skip2509
 	CMPB         96(AX), $0x00
-	JNE          half2094
+	JNE          half2510
 	IMUL3Q       $0x20, CX, R11
-	JMP          both2095
+	JMP          both2511
 
-half2094:
+half2510:
 	IMUL3Q $0x10, CX, R11
 
-both2095:
-skip2093:
+both2511:
+skip2509:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip2096
+	JZ     skip2512
 	CMPB   120(AX), $0x00
-	JNE    half2097
+	JNE    half2513
 	IMUL3Q $0x20, CX, R14
-	JMP    both2098
+	JMP    both2514
 
-half2097:
+half2513:
 	IMUL3Q $0x10, CX, R14
 
-both2098:
-skip2096:
+both2514:
+skip2512:
 	CMPQ        CX, $0x20
-	JLE         long2100
+	JLE         long2516
 	CMPQ        CX, $0x28
-	JGT         other2101
+	JGT         other2517
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs4<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight2102:
+eight2518:
 	TESTQ     DX, DX
-	JZ        plain2103
+	JZ        plain2519
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2104
+	JMP       have2520
 
-plain2103:
+plain2519:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2104:
+have2520:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -24341,24 +26328,24 @@ have2104:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2105:
+ask2521:
 	CMPQ       R9, R10
-	JAE        asked2106
+	JAE        asked2522
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2105
+	JMP        ask2521
 
-asked2106:
+asked2522:
 	ADDQ R14, R13
 
-ask2107:
+ask2523:
 	CMPQ       R12, R13
-	JAE        asked2108
+	JAE        asked2524
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2107
+	JMP        ask2523
 
-asked2108:
+asked2524:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys4<>+64(SB), Z13
@@ -24604,31 +26591,31 @@ asked2108:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2102
-	JMP        kept2099
+	JNZ        eight2518
+	JMP        kept2515
 
-other2101:
+other2517:
 	CMPQ        CX, $0x20
-	JLE         long2100
+	JLE         long2516
 	CMPQ        CX, $0x30
-	JGT         other2109
+	JGT         other2525
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs2<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight2110:
+eight2526:
 	TESTQ     DX, DX
-	JZ        plain2111
+	JZ        plain2527
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2112
+	JMP       have2528
 
-plain2111:
+plain2527:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2112:
+have2528:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -24642,24 +26629,24 @@ have2112:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2113:
+ask2529:
 	CMPQ       R9, R10
-	JAE        asked2114
+	JAE        asked2530
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2113
+	JMP        ask2529
 
-asked2114:
+asked2530:
 	ADDQ R14, R13
 
-ask2115:
+ask2531:
 	CMPQ       R12, R13
-	JAE        asked2116
+	JAE        asked2532
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2115
+	JMP        ask2531
 
-asked2116:
+asked2532:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys2<>+64(SB), Z13
@@ -24933,13 +26920,13 @@ asked2116:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2110
-	JMP        kept2099
+	JNZ        eight2526
+	JMP        kept2515
 
-other2109:
-long2100:
+other2525:
+long2516:
 	CMPQ         CX, $0x08
-	JGT          wider2117
+	JGT          wider2533
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -24949,18 +26936,18 @@ long2100:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight2118:
+eight2534:
 	TESTQ     DX, DX
-	JZ        plain2119
+	JZ        plain2535
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have2120
+	JMP       have2536
 
-plain2119:
+plain2535:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2120:
+have2536:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -24974,24 +26961,24 @@ have2120:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask2121:
+ask2537:
 	CMPQ       R9, R10
-	JAE        asked2122
+	JAE        asked2538
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2121
+	JMP        ask2537
 
-asked2122:
+asked2538:
 	ADDQ R14, R13
 
-ask2123:
+ask2539:
 	CMPQ       R12, R13
-	JAE        asked2124
+	JAE        asked2540
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2123
+	JMP        ask2539
 
-asked2124:
+asked2540:
 	VMOVDQU32  elementKeys4<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -25041,12 +27028,12 @@ asked2124:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2118
-	JMP        kept2099
+	JNZ        eight2534
+	JMP        kept2515
 
-wider2117:
+wider2533:
 	CMPQ         CX, $0x10
-	JGT          wider2125
+	JGT          wider2541
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -25056,18 +27043,18 @@ wider2117:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight2126:
+eight2542:
 	TESTQ     DX, DX
-	JZ        plain2127
+	JZ        plain2543
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have2128
+	JMP       have2544
 
-plain2127:
+plain2543:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2128:
+have2544:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -25081,24 +27068,24 @@ have2128:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask2129:
+ask2545:
 	CMPQ       R9, R10
-	JAE        asked2130
+	JAE        asked2546
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2129
+	JMP        ask2545
 
-asked2130:
+asked2546:
 	ADDQ R14, R13
 
-ask2131:
+ask2547:
 	CMPQ       R12, R13
-	JAE        asked2132
+	JAE        asked2548
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2131
+	JMP        ask2547
 
-asked2132:
+asked2548:
 	VMOVDQU32  elementKeys2<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -25196,26 +27183,26 @@ asked2132:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2126
-	JMP        kept2099
+	JNZ        eight2542
+	JMP        kept2515
 
-wider2125:
+wider2541:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight2134:
+eight2550:
 	TESTQ     DX, DX
-	JZ        plain2135
+	JZ        plain2551
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2136
+	JMP       have2552
 
-plain2135:
+plain2551:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2136:
+have2552:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -25229,24 +27216,24 @@ have2136:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2137:
+ask2553:
 	CMPQ       R9, R10
-	JAE        asked2138
+	JAE        asked2554
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2137
+	JMP        ask2553
 
-asked2138:
+asked2554:
 	ADDQ R14, R13
 
-ask2139:
+ask2555:
 	CMPQ       R12, R13
-	JAE        asked2140
+	JAE        asked2556
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2139
+	JMP        ask2555
 
-asked2140:
+asked2556:
 	VMOVDQU32 elementKeys1<>+0(SB), Z12
 	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -25255,9 +27242,9 @@ asked2140:
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns2141:
+columns2557:
 	CMPQ       CX, $0x20
-	JLE        last2142
+	JLE        last2558
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25278,9 +27265,9 @@ columns2141:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2141
+	JMP        columns2557
 
-last2142:
+last2558:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25308,9 +27295,9 @@ last2142:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2143:
+columns2559:
 	CMPQ       CX, $0x20
-	JLE        last2144
+	JLE        last2560
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25331,9 +27318,9 @@ columns2143:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2143
+	JMP        columns2559
 
-last2144:
+last2560:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25361,9 +27348,9 @@ last2144:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2145:
+columns2561:
 	CMPQ       CX, $0x20
-	JLE        last2146
+	JLE        last2562
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25384,9 +27371,9 @@ columns2145:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2145
+	JMP        columns2561
 
-last2146:
+last2562:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25414,9 +27401,9 @@ last2146:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2147:
+columns2563:
 	CMPQ       CX, $0x20
-	JLE        last2148
+	JLE        last2564
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25437,9 +27424,9 @@ columns2147:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2147
+	JMP        columns2563
 
-last2148:
+last2564:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25467,9 +27454,9 @@ last2148:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2149:
+columns2565:
 	CMPQ       CX, $0x20
-	JLE        last2150
+	JLE        last2566
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25490,9 +27477,9 @@ columns2149:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2149
+	JMP        columns2565
 
-last2150:
+last2566:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25520,9 +27507,9 @@ last2150:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2151:
+columns2567:
 	CMPQ       CX, $0x20
-	JLE        last2152
+	JLE        last2568
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25543,9 +27530,9 @@ columns2151:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2151
+	JMP        columns2567
 
-last2152:
+last2568:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25573,9 +27560,9 @@ last2152:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2153:
+columns2569:
 	CMPQ       CX, $0x20
-	JLE        last2154
+	JLE        last2570
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25596,9 +27583,9 @@ columns2153:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2153
+	JMP        columns2569
 
-last2154:
+last2570:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -25626,9 +27613,9 @@ last2154:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2155:
+columns2571:
 	CMPQ       CX, $0x20
-	JLE        last2156
+	JLE        last2572
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -25649,9 +27636,9 @@ columns2155:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2155
+	JMP        columns2571
 
-last2156:
+last2572:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -25672,9 +27659,9 @@ last2156:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2134
+	JNZ        eight2550
 
-kept2099:
+kept2515:
 	SFENCE
 	VZEROUPPER
 	RET

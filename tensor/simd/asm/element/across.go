@@ -28,56 +28,62 @@ func askAcross(p reg.GPVirtual, lines int) {
 	}
 }
 
-// notBeyond takes a window from p where rows end within a window: lines of the one that is read are asked for then, which
-// are near. What follows may be of no use to anybody.
-func (k *kernel) notBeyond(end Op, p reg.GPVirtual) {
-	far, more := GP64(), label("more")
-	LEAQ(Mem{Base: p, Disp: window}, far)
-	CMPQ(far, end)
-	JLT(LabelRef(more))
-	SUBQ(U32(window), p)
-	Label(more)
-}
-
-// across asks for a block's rows while they are read from start to end.
+// across asks for a block's rows while they are read from start to end; in order if the block is not far, or ends within a
+// window.
 type across struct {
 	*kernel
 	block string
-	end   Mem           // of the rows
-	next  reg.GPVirtual // what is asked for next
+	last  Mem           // a window before the end of the rows
+	next  reg.GPVirtual // what is asked for next; zero: in order
 }
 
 func (k *kernel) across(block string, data reg.GPVirtual) *across {
-	a := &across{kernel: k, block: block, end: AllocLocal(8), next: k.load("Rows")}
-	IMULQ(k.field(block+".Stride"), a.next)
-	ADDQ(data, a.next)
-	MOVQ(a.next, a.end)
+	a := &across{kernel: k, block: block, last: AllocLocal(8), next: GP64()}
+	XORQ(a.next, a.next)
+	k.ifField(block+".Far", func() {
+		MOVQ(k.field("Rows"), a.next)
+		IMULQ(k.field(block+".Stride"), a.next)
+		ADDQ(data, a.next)
+		SUBQ(U32(window), a.next)
+	})
+	MOVQ(a.next, a.last)
 	return a
 }
 
 // row begins with a row.
 func (a *across) row(p reg.GPVirtual) {
+	none, done := label("none"), label("row")
+	CMPQ(p, a.last)
+	JGE(LabelRef(none))
 	MOVQ(p, a.next)
-	a.notBeyond(a.end, a.next)
 	turnedAcross(a.next, 4)
+	JMP(LabelRef(done))
+	Label(none)
+	XORQ(a.next, a.next)
+	Label(done)
 }
 
 // read is kernel.read of such a row.
 func (a *across) read(p reg.GPVirtual, n int, rest bool) []vec {
-	return a.readWith(a.block, p, n, rest, func(size int) { a.ask(size, n) })
+	return a.readWith(a.block, p, n, rest, func(size int) { a.ask(p, size, n) })
 }
 
-// ask asks for as much as n vectors from column j on are, four lines at a time.
-func (a *across) ask(size, n int) {
-	same := label("same")
+// ask asks for as much as n vectors from column j on of the row are; across pages four lines at a time.
+func (a *across) ask(p reg.GPVirtual, size, n int) {
+	near, done := label("near"), label("asked")
+	TESTQ(a.next, a.next)
+	JZ(LabelRef(near))
 	if n*a.lanes*size < 256 {
 		TESTQ(U32(uint32(256/size-1)), a.j)
-		JNZ(LabelRef(same))
+		JNZ(LabelRef(done))
 	}
 	askAcross(a.next, 4)
 	ADDQ(Imm(64), a.next)
 	TESTL(U32(4096-64), a.next.As32())
-	JNZ(LabelRef(same))
+	JNZ(LabelRef(done))
 	ADDQ(U32(window-4096), a.next) // the next window's first lines
-	Label(same)
+	JMP(LabelRef(done))
+	Label(near)
+	a.prefetch(p, size, n)
+	Label(done)
 }

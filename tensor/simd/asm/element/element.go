@@ -171,7 +171,7 @@ func mapKernel(s set) {
 	}
 	dst, src, other := k.load("Dst.Data"), k.load("Src.Data"), k.load("Other.Data")
 	stat := k.load("Stat")
-	d, ask := k.newDrops(), k.across("Src", src)
+	d, ask, norm := k.newDrops(), k.across("Src", src), k.hasNorm()
 	// The moments of a row wait for sums over all lanes, twice, so the mean is computed two
 	// rows ahead and the deviation one.
 	share := k.perColumn()
@@ -209,7 +209,7 @@ func mapKernel(s set) {
 		k.columns(func(n int, rest bool) {
 			x := ask.read(src, n, rest)
 			k.ifField("Combine", func() { k.combine(x, other, rest) })
-			k.normalise(x, stat, rest)
+			k.normalise(norm, x, stat, rest)
 			k.activate(x)
 			k.ifField("Drop.On", func() { d.apply(x) })
 			k.write("Dst", dst, x, rest)
@@ -249,8 +249,20 @@ func (k *kernel) combine(x []vec, other reg.GPVirtual, rest bool) {
 	})
 }
 
+// hasNorm is not zero if a map normalises: most have a bias at most, and a test for each step that might come takes time.
+func (k *kernel) hasNorm() Mem {
+	has, any := AllocLocal(8), k.load("Stat")
+	ORQ(k.field("Center"), any)
+	ORQ(k.field("Scale"), any)
+	MOVQ(any, has)
+	return has
+}
+
 // normalise: the steps of a map that depend on row and column.
-func (k *kernel) normalise(x []vec, stat reg.GPVirtual, rest bool) {
+func (k *kernel) normalise(has Mem, x []vec, stat reg.GPVirtual, rest bool) {
+	plain := label("plain")
+	CMPQ(has, Imm(0))
+	JEQ(LabelRef(plain))
 	k.ifPointer("Stat", func(reg.GPVirtual) {
 		mean, rdev := k.all(Mem{Base: stat}), k.all(Mem{Base: stat, Disp: 4})
 		for i := range x {
@@ -275,6 +287,7 @@ func (k *kernel) normalise(x []vec, stat reg.GPVirtual, rest bool) {
 			VMULPS(k.param(scale, i, rest), x[i], x[i])
 		}
 	})
+	Label(plain)
 	k.ifPointer("Bias", func(p reg.GPVirtual) {
 		for i := range x {
 			VADDPS(k.param(p, i, rest), x[i], x[i])

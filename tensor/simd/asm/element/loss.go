@@ -11,9 +11,10 @@ import (
 // Of bfloat16 two vectors are read at once, the even and the odd columns: half the work.
 func (k *kernel) largest(row reg.GPVirtual, ask func(size, n int)) vec {
 	floor, upper := k.all(bits(0xff800000)), k.all(bits(0xffff0000)) // -Inf; the odd columns
-	top := k.regs(2)
-	VMOVAPS(floor, top[0])
-	VMOVAPS(floor, top[1])
+	top := k.regs(k.wide)
+	for i := range top {
+		VMOVAPS(floor, top[i])
+	}
 	single := func(v []vec, rest bool) {
 		for i := range v {
 			if rest {
@@ -22,7 +23,7 @@ func (k *kernel) largest(row reg.GPVirtual, ask func(size, n int)) vec {
 			VMAXPS(v[i], top[i], top[i])
 		}
 	}
-	k.columnsBy(2, func(n int, rest bool) {
+	k.columns(func(n int, rest bool) {
 		if n == 1 {
 			single(k.readWith("X", row, n, rest, func(size int) { ask(size, n) }), rest)
 			return
@@ -34,15 +35,21 @@ func (k *kernel) largest(row reg.GPVirtual, ask func(size, n int)) vec {
 			}
 		}, func() {
 			ask(2, n)
-			odd, even := k.reg(), k.reg()
-			VMOVUPS(k.cell(row, 2, 0), odd)
-			VPSLLD(Imm(16), odd, even)
-			k.and(upper, odd, odd)
-			VMAXPS(even, top[0], top[0])
-			VMAXPS(odd, top[1], top[1])
+			for i := 0; i < n; i += 2 {
+				odd, even := k.reg(), k.reg()
+				VMOVUPS(k.cell(row, 2, i), odd)
+				VPSLLD(Imm(16), odd, even)
+				k.and(upper, odd, odd)
+				VMAXPS(even, top[i], top[i])
+				VMAXPS(odd, top[i+1], top[i+1])
+			}
 		})
 	})
-	VMAXPS(top[1], top[0], top[0])
+	for n := len(top) / 2; n > 0; n /= 2 {
+		for i := range n {
+			VMAXPS(top[n+i], top[i], top[i])
+		}
+	}
 	return k.most(top[0])
 }
 
@@ -99,7 +106,7 @@ func argmaxKernel(s set) {
 	ask := k.across("X", x)
 	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
 		ask.row(x)
-		k.find(x, k.spread(k.largest(x, ask.ask)))
+		k.find(x, k.spread(k.largest(x, func(size, n int) { ask.ask(x, size, n) })))
 		// A NaN may equal nothing.
 		zero := GP64()
 		XORQ(zero, zero)

@@ -175,7 +175,7 @@ func (d *doubles) sumGroup(x, dy reg.GPVirtual, group, n int, rest bool) {
 }
 
 // eachRow runs body on what read makes of n vectors from column j on of each of a group of rows. Meanwhile it asks for as
-// many lines, across pages, as if rows were read one after the other.
+// many lines, as if rows were read one after the other: of the next group, or across pages.
 func (k *kernel) eachRow(blocks []string, rows []reg.GPVirtual, group, n int, read func(block string, row reg.GPVirtual) []vec, body func(v [][]vec)) {
 	at, pos := make([]reg.GPVirtual, len(rows)), make([]reg.GPVirtual, len(rows))
 	for b, p := range rows {
@@ -183,41 +183,66 @@ func (k *kernel) eachRow(blocks []string, rows []reg.GPVirtual, group, n int, re
 		MOVQ(p, at[b])
 		k.bySize(blocks[b], func(size int) { IMUL3Q(U32(uint32(group*size)), k.j, pos[b]) })
 		ADDQ(p, pos[b])
-		end := GP64()
-		MOVQ(k.left, end)
-		IMULQ(k.field(blocks[b]+".Stride"), end)
-		ADDQ(p, end)
-		k.notBeyond(end, pos[b])
+		k.unlessFar(blocks[b], func() {
+			next := k.load(blocks[b] + ".Stride")
+			IMUL3Q(U32(uint32(group)), next, next)
+			ADDQ(next, pos[b])
+		})
 	}
-	step := func() {
+	step := func(ask func(b int)) {
 		var v [][]vec
 		for b := range rows {
 			v = append(v, read(blocks[b], at[b]))
 			ADDQ(k.field(blocks[b]+".Stride"), at[b])
+			ask(b)
 		}
 		body(v)
 	}
 	if group == 1 {
-		step()
+		step(func(int) {})
 		return
 	}
 	pairs, again := GP64(), label("pair")
 	MOVQ(U32(uint32(group/2)), pairs)
 	Label(again)
-	for b := range rows {
-		k.bySize(blocks[b], func(size int) {
-			bytes, next := 2*n*k.lanes*size, GP64()
-			lines := max(1, bytes/64)
-			MOVQ(pos[b], next)
-			turnedAcross(next, lines)
-			askAcross(next, lines)
-			ADDQ(U32(uint32(bytes)), pos[b])
+	for row := range 2 {
+		step(func(b int) {
+			k.bySize(blocks[b], func(size int) { k.askPair(blocks[b], pos[b], row == 0, 2*n*k.lanes*size) })
 		})
 	}
-	step()
-	step()
 	DECQ(pairs)
 	JNZ(LabelRef(again))
+}
+
+// askPair asks for as many bytes of a block as two rows are read of: across pages with the first of them, else half with
+// each.
+func (k *kernel) askPair(block string, p reg.GPVirtual, first bool, bytes int) {
+	lines, near, done := max(1, bytes/64), label("near"), label("asked")
+	CMPB(k.field(block+".Far"), Imm(0))
+	JEQ(LabelRef(near))
+	if first {
+		next := GP64()
+		MOVQ(p, next)
+		turnedAcross(next, lines)
+		askAcross(next, lines)
+		ADDQ(U32(uint32(bytes)), p)
+	}
+	JMP(LabelRef(done))
+	Label(near)
+	for line := 0; line < bytes/2; line += 64 {
+		PREFETCHT0(Mem{Base: p, Disp: line})
+	}
+	ADDQ(U32(uint32(bytes/2)), p)
+	Label(done)
+}
+
+// unlessFar runs body if a block is not far.
+func (k *kernel) unlessFar(block string, body func()) {
+	far := label("far")
+	CMPB(k.field(block+".Far"), Imm(0))
+	JNE(LabelRef(far))
+	body()
+	Label(far)
 }
 
 // halfSums takes bfloat16 rows sixteen at a time. Their squares are exact in float32

@@ -25,12 +25,14 @@ type softmaxRow struct {
 	*kernel
 	at, i reg.GPVirtual // place in the list, row number
 	row   reg.GPVirtual // its numbers
-	next  reg.GPVirtual // those of the row that is asked for meanwhile
+	next  reg.GPVirtual // those of the row that is asked for meanwhile, or what is asked for across pages
 	label reg.GPVirtual
+	all   *across // asks for rows without a list
 }
 
 func (k *kernel) newSoftmaxRow() *softmaxRow {
-	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), next: GP64(), label: GP64()}
+	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), label: GP64(), all: k.across("X", k.load("X.Data"))}
+	r.next = r.all.next
 	XORQ(r.at, r.at)
 	return r
 }
@@ -40,8 +42,13 @@ func (k *kernel) softmaxTurns() {
 	r, far, start := k.newSoftmaxRow(), k.rowsAhead(), label("turn")
 	Label(start)
 	r.turn(func(reg.GPVirtual) {
-		r.ask(far)
-		r.storeTop()
+		r.ifListed(func() {
+			r.ask(far)
+			r.storeTop(func(size, n int) { k.prefetchAt(r.next, size, n) })
+		}, func() {
+			r.all.row(r.row)
+			r.storeTop(func(size, n int) { r.all.ask(r.row, size, n) })
+		})
 	})
 	DECQ(r.at)
 	r.turn(r.storeExps)
@@ -108,20 +115,27 @@ func (k *kernel) rowsAhead() reg.GPVirtual {
 	return n
 }
 
+// ifListed runs yes where there is a list, else no.
+func (r *softmaxRow) ifListed(yes, no func()) {
+	all, done := label("all"), label("listed")
+	CMPQ(r.field("List"), Imm(0))
+	JEQ(LabelRef(all))
+	yes()
+	JMP(LabelRef(done))
+	Label(all)
+	no()
+	Label(done)
+}
+
 // ask sets the row that is asked for while this one is computed: as far ahead in
 // the list, or this one where the list ends.
 func (r *softmaxRow) ask(far reg.GPVirtual) {
-	k, then, listed, have := r.kernel, GP64(), r.load("List"), label("next")
+	k, then, have := r.kernel, GP64(), label("next")
 	LEAQ(Mem{Base: r.at, Index: far, Scale: 1}, then)
 	MOVQ(r.row, r.next)
 	CMPQ(then, k.field("Rows"))
 	JGE(LabelRef(have))
-	MOVQ(then, r.next)
-	unlisted := label("unlisted")
-	TESTQ(listed, listed)
-	JZ(LabelRef(unlisted))
-	MOVL(Mem{Base: listed, Index: then, Scale: 4}, r.next.As32())
-	Label(unlisted)
+	MOVL(Mem{Base: r.load("List"), Index: then, Scale: 4}, r.next.As32())
 	IMULQ(k.field("X.Stride"), r.next)
 	ADDQ(k.field("X.Data"), r.next)
 	Label(have)
@@ -157,9 +171,9 @@ func (r *softmaxRow) target(total vec, body func(dst reg.GPVirtual, factor vec))
 	})
 }
 
-// storeTop keeps the row's maximum in Gap, and asks for next meanwhile.
-func (r *softmaxRow) storeTop() {
-	VMOVSS(r.largest(r.row, func(size, n int) { r.prefetchAt(r.next, size, n) }), Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+// storeTop keeps the row's maximum in Gap, and asks for others meanwhile.
+func (r *softmaxRow) storeTop(ask func(size, n int)) {
+	VMOVSS(r.largest(r.row, ask), Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
 }
 
 // storeExps stores the row's exponentials and their sum.
