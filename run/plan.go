@@ -147,7 +147,7 @@ func (s *Spec) rehearseOn(dev *dry, data *graph.Dataset, opt train.Options, even
 		return nil, err
 	}
 	if s.ofPairs() { // both ends of pairs, and those that are none
-		mini.Size *= 2 + s.NegativesEach
+		mini.Size, mini.Pairs = mini.Size*(2+s.NegativesEach), true
 	}
 	mini.Weighted = mini.Weighted && data.Graph.Weights != nil // else refused later
 	return train.RehearseMini(context.Background(), dev, data, opt, mini, events)

@@ -32,6 +32,8 @@ type MiniOptions struct {
 	WalkLength int
 	// Threads is how many sample at once; 0: one a core.
 	Threads int
+	// Pairs: a rehearsal is of batches of pairs, which gather features.
+	Pairs bool
 
 	rehearsed int // epochs of a run whose memory is to be known, from a few batches; 0: none
 }
@@ -168,7 +170,7 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	if text := mo.before(g.Nodes()); text != "" {
 		f.events.On(event.Note{Minor: true, Text: text})
 	}
-	direct := readsDirectly(f)
+	direct := readsDirectly(f) && !mo.Pairs
 	method, err := mo.Method(ctx, g, data.Splits.Train, convs, direct, f.opt.Seed)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"starling/coflow"
 	"starling/collective"
@@ -51,6 +52,9 @@ func RehearseFull(ctx context.Context, dev tensor.Device, data *graph.Dataset, o
 // RehearseMini rehearses Mini on a few batches.
 func RehearseMini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, mini MiniOptions, events event.Listener) (*Rehearsed, error) {
 	mini.rehearsed = opt.Epochs
+	if mini.Pairs { // of which there are more than of vertices
+		mini.rehearsed = math.MaxInt32
+	}
 	opt = rehearsed(opt)
 	switch mini.Sampler {
 	case "cluster": // as many vertices, without cutting the graph
