@@ -3559,37 +3559,32 @@ entries3:
 unscaled3:
 	CMPQ         R8, R10
 	JAE          done3
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next3
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VMOVDQU16.Z  128(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -3600,6 +3595,9 @@ unscaled3:
 ask3:
 	CMPQ         R8, R10
 	JAE          done3
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next3
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -3609,31 +3607,23 @@ ask3:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VMOVDQU16.Z  128(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -3789,42 +3779,39 @@ entries4:
 unscaled4:
 	CMPQ         R8, R10
 	JAE          done4
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next4
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VMOVDQU16.Z  192(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -3835,6 +3822,9 @@ unscaled4:
 ask4:
 	CMPQ         R8, R10
 	JAE          done4
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next4
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -3844,36 +3834,30 @@ ask4:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VMOVDQU16.Z  192(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -4053,47 +4037,46 @@ entries5:
 unscaled5:
 	CMPQ         R8, R10
 	JAE          done5
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next5
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VMOVDQU16.Z  256(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -4104,6 +4087,9 @@ unscaled5:
 ask5:
 	CMPQ         R8, R10
 	JAE          done5
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next5
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -4113,41 +4099,37 @@ ask5:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VMOVDQU16.Z  256(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -4351,52 +4333,53 @@ entries6:
 unscaled6:
 	CMPQ         R8, R10
 	JAE          done6
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next6
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	PREFETCHT0   320(R9)
+	MOVL         40(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
 	VMOVDQU16.Z  320(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -4407,6 +4390,9 @@ unscaled6:
 ask6:
 	CMPQ         R8, R10
 	JAE          done6
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next6
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -4416,46 +4402,44 @@ ask6:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	PREFETCHT0   320(R9)
+	MOVL         40(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
 	VMOVDQU16.Z  320(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -4683,57 +4667,60 @@ entries7:
 unscaled7:
 	CMPQ         R8, R10
 	JAE          done7
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next7
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	PREFETCHT0   320(R9)
+	MOVL         40(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
 	VPSLLD       $0x10, 320(AX), Z17
 	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	PREFETCHT0   384(R9)
+	MOVL         36(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   384(SI)(R9*1)
 	VMOVDQU16.Z  384(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -4744,6 +4731,9 @@ unscaled7:
 ask7:
 	CMPQ         R8, R10
 	JAE          done7
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next7
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -4753,51 +4743,51 @@ ask7:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	PREFETCHT0   320(R9)
+	MOVL         40(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
 	VPSLLD       $0x10, 320(AX), Z17
 	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	PREFETCHT0   384(R9)
+	MOVL         36(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   384(SI)(R9*1)
 	VMOVDQU16.Z  384(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -5049,62 +5039,67 @@ entries8:
 unscaled8:
 	CMPQ         R8, R10
 	JAE          done8
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next8
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	PREFETCHT0   320(R9)
+	MOVL         40(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
 	VPSLLD       $0x10, 320(AX), Z17
 	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	PREFETCHT0   384(R9)
+	MOVL         36(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   384(SI)(R9*1)
 	VPSLLD       $0x10, 384(AX), Z17
 	VPANDD       384(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
-	PREFETCHT0   448(R9)
+	MOVL         32(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   448(SI)(R9*1)
 	VMOVDQU16.Z  448(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
@@ -5115,6 +5110,9 @@ unscaled8:
 ask8:
 	CMPQ         R8, R10
 	JAE          done8
+	LEAQ         64(R8), R9
+	CMPQ         R9, BP
+	JHI          next8
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -5124,56 +5122,58 @@ ask8:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
+	MOVL         60(R8), R9
 	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
+	PREFETCHT0   (SI)(R9*1)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
+	MOVL         56(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	PREFETCHT0   128(R9)
+	MOVL         52(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	PREFETCHT0   192(R9)
+	MOVL         48(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	PREFETCHT0   256(R9)
+	MOVL         44(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	PREFETCHT0   320(R9)
+	MOVL         40(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
 	VPSLLD       $0x10, 320(AX), Z17
 	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	PREFETCHT0   384(R9)
+	MOVL         36(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   384(SI)(R9*1)
 	VPSLLD       $0x10, 384(AX), Z17
 	VPANDD       384(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
-	PREFETCHT0   448(R9)
+	MOVL         32(R8), R9
+	IMULQ        BX, R9
+	PREFETCHT0   448(SI)(R9*1)
 	VMOVDQU16.Z  448(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18

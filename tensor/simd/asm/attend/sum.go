@@ -285,7 +285,7 @@ func (l sumLoop) askUntil() {
 // far says whether rows are asked for twice.
 func (l sumLoop) far() bool { return l.n > 2 }
 
-// askBlocks asks as sums over neighbours do (asm/sparse, prefetch16): for two lines of a row far ahead, and sets tmp to how far from
+// askBlocks asks for two lines of a row far ahead, and sets tmp to how far from
 // src the one is whose lines are asked for between those that are summed.
 func (l sumLoop) askBlocks() {
 	if !l.far() {

@@ -229,22 +229,6 @@ func prefetch(lines int, skip string) {
 	Label(skip)
 }
 
-// prefetch16 asks for the first lines of a row far ahead, and sets tmp to the row a few entries
-// ahead, all of whose lines are asked for one by one between those of the row that is being
-// summed. Bfloat16 keeps three times as many instructions waiting for each line as
-// float32 and needs it more: without asking it reaches half of a plain gather's speed at
-// width 256, with all lines asked for at once 0.8, so 0.85-0.9. (Three or four lines far ahead, one or
-// none, and other distances were no better, asking into the second-level cache was worse.)
-// For rows of one or two lines asking once, not so far ahead, is better.
-func prefetch16(lines int) {
-	if lines <= 2 {
-		askRow(Mem{Base: index, Index: ahead, Scale: 1}, last, 0)
-		return
-	}
-	askRow(Mem{Base: index, Index: ahead, Scale: 2}, last, min(lines, 2))
-	askRow(Mem{Base: index, Disp: 12}, last, 0)
-}
-
 // askRow asks for the first lines of an entry's source row, and leaves tmp there.
 func askRow(entry Mem, last Op, lines int) {
 	LEAQ(entry, tmp)
