@@ -10,7 +10,7 @@ import (
 // TestFarChangesNothing: what asks for rows across pages computes what it does without, at rows that are short, long, of odd
 // length or apart.
 func TestFarChangesNothing(t *testing.T) {
-	for _, s := range []struct{ rows, cols, stride int }{{90, 256, 256}, {70, 200, 203}, {300, 53, 53}, {3, 9000, 9000}, {1, 70, 70}} {
+	for _, s := range []struct{ rows, cols, stride int }{{90, 256, 256}, {70, 200, 203}, {300, 53, 53}, {3, 9000, 9000}, {1, 70, 70}, {900, 40, 40}, {900, 7, 7}, {300, 20, 21}} {
 		for _, half := range []bool{false, true} {
 			for level := AVX2; level <= Supported(); level++ {
 				near, far := overBlock(level, s.rows, s.cols, s.stride, half, false), overBlock(level, s.rows, s.cols, s.stride, half, true)

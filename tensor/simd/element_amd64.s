@@ -1499,29 +1499,41 @@ read18:
 	CMOVQGT      DI, SI
 	IMULQ        32(AX), SI
 	ADDQ         24(AX), SI
-	LEAQ         3584(BX), DI
-	MOVQ         16232(SP), R8
-	MOVQ         16240(SP), R9
-	MOVQ         CX, R10
-	IMULQ        8(AX), R10
-	ADDQ         (AX), R10
-	CMPB         17(AX), $0x00
+	CMPB         42(AX), $0x00
 	JEQ          near38
-	MOVQ         BX, R10
+	CMPB         40(AX), $0x00
+	JNE          near38
+	ANDQ         $-256, SI
+	SHRQ         $0x06, SI
+	RORB         $0x02, SI
+	SHLQ         $0x06, SI
+	JMP          asked39
 
 near38:
+asked39:
+	LEAQ  3584(BX), DI
+	MOVQ  16232(SP), R8
+	MOVQ  16240(SP), R9
+	MOVQ  CX, R10
+	IMULQ 8(AX), R10
+	ADDQ  (AX), R10
+	CMPB  17(AX), $0x00
+	JEQ   near40
+	MOVQ  BX, R10
+
+near40:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four39:
+four41:
 	VADDPS  (BX)(R11*1), Z2, Z2
 	VADDPS  64(BX)(R11*1), Z3, Z3
 	VADDPS  128(BX)(R11*1), Z4, Z4
 	VADDPS  192(BX)(R11*1), Z5, Z5
 	ADDQ    $0x00000100, R11
 	CMPQ    R11, R12
-	JLT     four39
+	JLT     four41
 	VADDPS  Z3, Z2, Z2
 	VADDPS  Z5, Z4, Z4
 	VADDPS  Z4, Z2, Z2
@@ -1537,24 +1549,43 @@ four39:
 	VMOVUPS Z2, 320(R11)
 	VMOVUPS Z2, 384(R11)
 	CMPB    40(AX), $0x00
-	JNE     half40
+	JNE     half42
 	MOVQ    DX, R12
 	XORQ    R11, R11
 	SHLQ    $0x06, R12
 
-four42:
+four44:
+	CMPB       42(AX), $0x00
+	JEQ        near45
+	CMPB       40(AX), $0x00
+	JNE        near45
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same47
+	ADDQ       $0x00003000, SI
+
+same47:
+	JMP asked46
+
+near45:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
+
+asked46:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       $0x00000100, R10
 	CMPQ       R9, $0x00000100
-	JLT        none43
+	JLT        none48
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
@@ -1563,23 +1594,23 @@ four42:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near44
+	JNZ        near49
 	CMPB       17(AX), $0x00
-	JEQ        near44
+	JEQ        near49
 	VMOVNTDQ   Z3, -256(R8)
 	VMOVNTDQ   Z4, -192(R8)
 	VMOVNTDQ   Z5, -128(R8)
 	VMOVNTDQ   Z10, -64(R8)
-	JMP        moved45
+	JMP        moved50
 
-near44:
+near49:
 	VMOVDQU64 Z3, -256(R8)
 	VMOVDQU64 Z4, -192(R8)
 	VMOVDQU64 Z5, -128(R8)
 	VMOVDQU64 Z10, -64(R8)
 
-moved45:
-none43:
+moved50:
+none48:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1590,15 +1621,15 @@ none43:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four42
-	JMP         both41
+	JLT         four44
+	JMP         both43
 
-half40:
+half42:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four46:
+four51:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -1606,26 +1637,26 @@ four46:
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 	CMPQ       R9, $0x00000080
-	JLT        none47
+	JLT        none52
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near48
+	JNZ        near53
 	CMPB       17(AX), $0x00
-	JEQ        near48
+	JEQ        near53
 	VMOVNTDQ   Z3, -128(R8)
 	VMOVNTDQ   Z4, -64(R8)
-	JMP        moved49
+	JMP        moved54
 
-near48:
+near53:
 	VMOVDQU64 Z3, -128(R8)
 	VMOVDQU64 Z4, -64(R8)
 
-moved49:
-none47:
+moved54:
+none52:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1636,30 +1667,30 @@ none47:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four46
+	JLT         four51
 
-both41:
-line50:
+both43:
+line55:
 	CMPQ      R9, $0x40
-	JLT       last51
+	JLT       last56
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z3
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near52
+	JNZ       near57
 	CMPB      17(AX), $0x00
-	JEQ       near52
+	JEQ       near57
 	VMOVNTDQ  Z3, -64(R8)
-	JMP       moved53
+	JMP       moved58
 
-near52:
+near57:
 	VMOVDQU64 Z3, -64(R8)
 
-moved53:
-	JMP line50
+moved58:
+	JMP line55
 
-last51:
+last56:
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         R9, SI
 	SHRQ         $0x01, SI
@@ -1704,14 +1735,14 @@ last51:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half54
+	JNE          half59
 	ADDQ         SI, SI
-	JMP          both55
+	JMP          both60
 
-half54:
-both55:
+half59:
+both60:
 	CMPQ      16224(SP), $0x00
-	JEQ       apart56
+	JEQ       apart61
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -1730,11 +1761,11 @@ both55:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z4
 	CMPB      16(AX), $0x00
-	JNE       half58
+	JNE       half63
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece60:
+piece65:
 	SUBQ         $0x00000100, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -1768,18 +1799,18 @@ piece60:
 	VBROADCASTSS 16276(SP)(R13*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	CMPB         198(AX), $0x00
-	JEQ          none61
+	JEQ          none66
 	CMPB         198(AX), $0x01
-	JNE          act62
+	JNE          act67
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMAXPS       Z4, Z8, Z4
 	VMAXPS       Z5, Z8, Z5
 	VMAXPS       Z6, Z8, Z6
 	VMAXPS       Z7, Z8, Z7
 
-act62:
+act67:
 	CMPB         198(AX), $0x03
-	JNE          act63
+	JNE          act68
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z4, Z10
@@ -1795,9 +1826,9 @@ act62:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act63:
+act68:
 	CMPB         198(AX), $0x02
-	JNE          act64
+	JNE          act69
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -1891,8 +1922,8 @@ act63:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act64:
-none61:
+act69:
+none66:
 	VUNPCKLPS     Z5, Z4, Z8
 	VUNPCKHPS     Z5, Z4, Z5
 	VUNPCKLPS     Z7, Z6, Z4
@@ -1918,14 +1949,14 @@ none61:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece60
-	JMP           both59
+	JNE           piece65
+	JMP           both64
 
-half58:
+half63:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece65:
+piece70:
 	SUBQ         $0x00000200, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -1983,9 +2014,9 @@ piece65:
 	VBROADCASTSS 16292(SP)(R13*1), Z14
 	VFMADD213PS  Z13, Z14, Z12
 	CMPB         198(AX), $0x00
-	JEQ          none66
+	JEQ          none71
 	CMPB         198(AX), $0x01
-	JNE          act67
+	JNE          act72
 	VBROADCASTSS element00000000<>+0(SB), Z13
 	VMAXPS       Z5, Z13, Z5
 	VMAXPS       Z6, Z13, Z6
@@ -1996,9 +2027,9 @@ piece65:
 	VMAXPS       Z11, Z13, Z11
 	VMAXPS       Z12, Z13, Z12
 
-act67:
+act72:
 	CMPB         198(AX), $0x03
-	JNE          act68
+	JNE          act73
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z5, Z15
@@ -2026,9 +2057,9 @@ act67:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act68:
+act73:
 	CMPB         198(AX), $0x02
-	JNE          act69
+	JNE          act74
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2154,10 +2185,10 @@ act68:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act69:
-none66:
+act74:
+none71:
 	CMPB native+8(FP), $0x00
-	JEQ  ours70
+	JEQ  ours75
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z13
 	LONG $0x484f7262
@@ -2174,9 +2205,9 @@ none66:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both71
+	JMP  both76
 
-ours70:
+ours75:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2227,7 +2258,7 @@ ours70:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both71:
+both76:
 	VPERMW        Z13, Z4, Z13
 	VPERMW        Z5, Z4, Z5
 	VPERMW        Z6, Z4, Z6
@@ -2257,26 +2288,26 @@ both71:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece65
+	JNE           piece70
 
-both59:
-	JMP written57
+both64:
+	JMP written62
 
-apart56:
+apart61:
 	VMOVDQU16 elementPaired<>+0(SB), Z4
 	CMPB      16(AX), $0x00
-	JNE       half72
+	JNE       half77
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
 	CMPQ      16224(SP), $0x00
-	JEQ       off74
+	JEQ       off79
 	LEAQ      3584(BX), SI
 	ADDQ      16240(SP), SI
 	MOVQ      16248(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off74:
+off79:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z4
 	VPADDD        elementNumbers<>+0(SB), Z4, Z4
@@ -2299,15 +2330,15 @@ off74:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half75
+	JNE           half80
 	ADDQ          R8, R8
-	JMP           both76
+	JMP           both81
 
-half75:
-both76:
+half80:
+both81:
 	XORQ SI, SI
 
-piece77:
+piece82:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
@@ -2336,18 +2367,18 @@ piece77:
 	VBROADCASTSS 16276(SP)(R9*1), Z9
 	VFMADD213PS  Z8, Z9, Z7
 	CMPB         198(AX), $0x00
-	JEQ          none78
+	JEQ          none83
 	CMPB         198(AX), $0x01
-	JNE          act79
+	JNE          act84
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMAXPS       Z4, Z8, Z4
 	VMAXPS       Z5, Z8, Z5
 	VMAXPS       Z6, Z8, Z6
 	VMAXPS       Z7, Z8, Z7
 
-act79:
+act84:
 	CMPB         198(AX), $0x03
-	JNE          act80
+	JNE          act85
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z4, Z10
@@ -2363,9 +2394,9 @@ act79:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act80:
+act85:
 	CMPB         198(AX), $0x02
-	JNE          act81
+	JNE          act86
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -2459,8 +2490,8 @@ act80:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act81:
-none78:
+act86:
+none83:
 	VUNPCKLPS     Z5, Z4, Z8
 	VUNPCKHPS     Z5, Z4, Z5
 	VUNPCKLPS     Z7, Z6, Z4
@@ -2525,21 +2556,21 @@ none78:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece77
-	JMP           both73
+	JG            piece82
+	JMP           both78
 
-half72:
+half77:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	CMPQ  16224(SP), $0x00
-	JEQ   off82
+	JEQ   off87
 	LEAQ  3584(BX), SI
 	ADDQ  16240(SP), SI
 	MOVQ  16248(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off82:
+off87:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -2562,15 +2593,15 @@ off82:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half83
+	JNE           half88
 	ADDQ          R8, R8
-	JMP           both84
+	JMP           both89
 
-half83:
-both84:
+half88:
+both89:
 	XORQ SI, SI
 
-piece85:
+piece90:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
@@ -2623,9 +2654,9 @@ piece85:
 	VBROADCASTSS 16292(SP)(R9*1), Z14
 	VFMADD213PS  Z13, Z14, Z12
 	CMPB         198(AX), $0x00
-	JEQ          none86
+	JEQ          none91
 	CMPB         198(AX), $0x01
-	JNE          act87
+	JNE          act92
 	VBROADCASTSS element00000000<>+0(SB), Z13
 	VMAXPS       Z5, Z13, Z5
 	VMAXPS       Z6, Z13, Z6
@@ -2636,9 +2667,9 @@ piece85:
 	VMAXPS       Z11, Z13, Z11
 	VMAXPS       Z12, Z13, Z12
 
-act87:
+act92:
 	CMPB         198(AX), $0x03
-	JNE          act88
+	JNE          act93
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z5, Z15
@@ -2666,9 +2697,9 @@ act87:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act88:
+act93:
 	CMPB         198(AX), $0x02
-	JNE          act89
+	JNE          act94
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2794,10 +2825,10 @@ act88:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act89:
-none86:
+act94:
+none91:
 	CMPB native+8(FP), $0x00
-	JEQ  ours90
+	JEQ  ours95
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z13
 	LONG $0x484f7262
@@ -2814,9 +2845,9 @@ none86:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both91
+	JMP  both96
 
-ours90:
+ours95:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2867,7 +2898,7 @@ ours90:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both91:
+both96:
 	VPERMW        Z13, Z4, Z13
 	VPERMW        Z5, Z4, Z5
 	VPERMW        Z6, Z4, Z6
@@ -2936,18 +2967,18 @@ both91:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece85
+	JG            piece90
 
-both73:
-written57:
+both78:
+written62:
 	CMPQ  16224(SP), $0x00
-	JEQ   off92
+	JEQ   off97
 	MOVQ  16256(SP), SI
 	ADDQ  SI, 16248(SP)
 	IMULQ 8(AX), SI
 	ADDQ  SI, 16240(SP)
 
-off92:
+off97:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
 	JLT  sixteen13
@@ -2955,27 +2986,27 @@ off92:
 	MOVQ 16232(SP), DX
 	MOVQ 16240(SP), BX
 
-line93:
+line98:
 	CMPQ      BX, $0x40
-	JLT       last94
+	JLT       last99
 	SUBQ      $0x40, BX
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, DX
 	TESTQ     $0x0000003f, DX
-	JNZ       near95
+	JNZ       near100
 	CMPB      17(AX), $0x00
-	JEQ       near95
+	JEQ       near100
 	VMOVNTDQ  Z0, -64(DX)
-	JMP       moved96
+	JMP       moved101
 
-near95:
+near100:
 	VMOVDQU64 Z0, -64(DX)
 
-moved96:
-	JMP line93
+moved101:
+	JMP line98
 
-last94:
+last99:
 	VMOVDQU64 (CX), Z0
 	MOVQ      BX, AX
 	SHRQ      $0x01, AX
@@ -2995,19 +3026,19 @@ other2:
 	MOVL  144(AX), R10
 	MOVQ  168(AX), CX
 	TESTQ CX, CX
-	JZ    skip97
+	JZ    skip102
 	MOVQ  CX, R9
 
-skip97:
+skip102:
 	XORQ  R11, R11
 	CMPB  42(AX), $0x00
-	JEQ   skip98
+	JEQ   skip103
 	MOVQ  72(AX), R11
 	IMULQ 32(AX), R11
 	ADDQ  SI, R11
 	SUBQ  $0x00004000, R11
 
-skip98:
+skip103:
 	MOVQ         R11, 17160(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
@@ -3019,9 +3050,9 @@ skip98:
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip99
+	JEQ          skip104
 	CMPQ         R11, $0x00
-	JLE          last100
+	JLE          last105
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -3031,24 +3062,24 @@ skip98:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols102
+	JGT          cols107
 
-cols101:
+cols106:
 	CMPB    40(AX), $0x00
-	JNE     half103
+	JNE     half108
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
 	VMOVUPS 128(R12)(CX*4), Z11
 	VMOVUPS 192(R12)(CX*4), Z12
-	JMP     both104
+	JMP     both109
 
-half103:
+half108:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
-both104:
+both109:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3056,70 +3087,70 @@ both104:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols101
+	JLE    cols106
 
-cols102:
+cols107:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols106
+	JGT  cols111
 
-cols105:
+cols110:
 	CMPB    40(AX), $0x00
-	JNE     half107
+	JNE     half112
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
-	JMP     both108
+	JMP     both113
 
-half107:
+half112:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
-both108:
+both113:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols105
+	JLE    cols110
 
-cols106:
+cols111:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols110
+	JGT  cols115
 
-cols109:
+cols114:
 	CMPB    40(AX), $0x00
-	JNE     half111
+	JNE     half116
 	VMOVUPS (R12)(CX*4), Z9
-	JMP     both112
+	JMP     both117
 
-half111:
+half116:
 	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both112:
+both117:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols109
+	JLE    cols114
 
-cols110:
+cols115:
 	CMPQ      CX, DX
-	JGE       row113
+	JGE       row118
 	CMPB      40(AX), $0x00
-	JNE       half114
+	JNE       half119
 	VMOVUPS.Z (R12)(CX*4), K2, Z9
-	JMP       both115
+	JMP       both120
 
-half114:
+half119:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both115:
+both120:
 	VADDPS Z9, Z5, Z5
 
-row113:
+row118:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3134,9 +3165,9 @@ row113:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last100:
+last105:
 	CMPQ         R11, $0x00
-	JLE          last116
+	JLE          last121
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -3147,24 +3178,24 @@ last100:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols118
+	JGT          cols123
 
-cols117:
+cols122:
 	CMPB    40(AX), $0x00
-	JNE     half119
+	JNE     half124
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
 	VMOVUPS 128(R12)(CX*4), Z12
 	VMOVUPS 192(R12)(CX*4), Z13
-	JMP     both120
+	JMP     both125
 
-half119:
+half124:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
 
-both120:
+both125:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3176,25 +3207,25 @@ both120:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols117
+	JLE         cols122
 
-cols118:
+cols123:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols122
+	JGT  cols127
 
-cols121:
+cols126:
 	CMPB    40(AX), $0x00
-	JNE     half123
+	JNE     half128
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
-	JMP     both124
+	JMP     both129
 
-half123:
+half128:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 
-both124:
+both129:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3202,49 +3233,49 @@ both124:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols121
+	JLE         cols126
 
-cols122:
+cols127:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols126
+	JGT  cols131
 
-cols125:
+cols130:
 	CMPB    40(AX), $0x00
-	JNE     half127
+	JNE     half132
 	VMOVUPS (R12)(CX*4), Z10
-	JMP     both128
+	JMP     both133
 
-half127:
+half132:
 	VPMOVZXWD (R12)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both128:
+both133:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols125
+	JLE         cols130
 
-cols126:
+cols131:
 	CMPQ      CX, DX
-	JGE       row129
+	JGE       row134
 	CMPB      40(AX), $0x00
-	JNE       half130
+	JNE       half135
 	VMOVUPS.Z (R12)(CX*4), K2, Z10
-	JMP       both131
+	JMP       both136
 
-half130:
+half135:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both131:
+both136:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row129:
+row134:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3263,9 +3294,9 @@ row129:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last116:
+last121:
 	CMPQ         R11, $0x01
-	JLE          last132
+	JLE          last137
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -3277,24 +3308,24 @@ last116:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols134
+	JGT          cols139
 
-cols133:
+cols138:
 	CMPB    40(AX), $0x00
-	JNE     half135
+	JNE     half140
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
 	VMOVUPS 128(R11)(CX*4), Z11
 	VMOVUPS 192(R11)(CX*4), Z12
-	JMP     both136
+	JMP     both141
 
-half135:
+half140:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
 
-both136:
+both141:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3302,70 +3333,70 @@ both136:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols133
+	JLE    cols138
 
-cols134:
+cols139:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols138
+	JGT  cols143
 
-cols137:
+cols142:
 	CMPB    40(AX), $0x00
-	JNE     half139
+	JNE     half144
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
-	JMP     both140
+	JMP     both145
 
-half139:
+half144:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 
-both140:
+both145:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R13
 	CMPQ   R13, DX
-	JLE    cols137
+	JLE    cols142
 
-cols138:
+cols143:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols142
+	JGT  cols147
 
-cols141:
+cols146:
 	CMPB    40(AX), $0x00
-	JNE     half143
+	JNE     half148
 	VMOVUPS (R11)(CX*4), Z9
-	JMP     both144
+	JMP     both149
 
-half143:
+half148:
 	VPMOVZXWD (R11)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both144:
+both149:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols141
+	JLE    cols146
 
-cols142:
+cols147:
 	CMPQ      CX, DX
-	JGE       row145
+	JGE       row150
 	CMPB      40(AX), $0x00
-	JNE       half146
+	JNE       half151
 	VMOVUPS.Z (R11)(CX*4), K2, Z9
-	JMP       both147
+	JMP       both152
 
-half146:
+half151:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both147:
+both152:
 	VADDPS Z9, Z5, Z5
 
-row145:
+row150:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3380,15 +3411,15 @@ row145:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last132:
-skip99:
+last137:
+skip104:
 	MOVQ 72(AX), R12
 
-rows148:
+rows153:
 	CMPB         197(AX), $0x00
-	JEQ          skip149
+	JEQ          skip154
 	CMPQ         R12, $0x02
-	JLE          last150
+	JLE          last155
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -3402,24 +3433,24 @@ rows148:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols152
+	JGT          cols157
 
-cols151:
+cols156:
 	CMPB    40(AX), $0x00
-	JNE     half153
+	JNE     half158
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
 	VMOVUPS 128(R11)(CX*4), Z11
 	VMOVUPS 192(R11)(CX*4), Z12
-	JMP     both154
+	JMP     both159
 
-half153:
+half158:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
 
-both154:
+both159:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3427,70 +3458,70 @@ both154:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols151
+	JLE    cols156
 
-cols152:
+cols157:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols156
+	JGT  cols161
 
-cols155:
+cols160:
 	CMPB    40(AX), $0x00
-	JNE     half157
+	JNE     half162
 	VMOVUPS (R11)(CX*4), Z9
 	VMOVUPS 64(R11)(CX*4), Z10
-	JMP     both158
+	JMP     both163
 
-half157:
+half162:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
 
-both158:
+both163:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols155
+	JLE    cols160
 
-cols156:
+cols161:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols160
+	JGT  cols165
 
-cols159:
+cols164:
 	CMPB    40(AX), $0x00
-	JNE     half161
+	JNE     half166
 	VMOVUPS (R11)(CX*4), Z9
-	JMP     both162
+	JMP     both167
 
-half161:
+half166:
 	VPMOVZXWD (R11)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both162:
+both167:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols159
+	JLE    cols164
 
-cols160:
+cols165:
 	CMPQ      CX, DX
-	JGE       row163
+	JGE       row168
 	CMPB      40(AX), $0x00
-	JNE       half164
+	JNE       half169
 	VMOVUPS.Z (R11)(CX*4), K2, Z9
-	JMP       both165
+	JMP       both170
 
-half164:
+half169:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both165:
+both170:
 	VADDPS Z9, Z5, Z5
 
-row163:
+row168:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3505,9 +3536,9 @@ row163:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last150:
+last155:
 	CMPQ         R12, $0x01
-	JLE          last166
+	JLE          last171
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -3520,24 +3551,24 @@ last150:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols168
+	JGT          cols173
 
-cols167:
+cols172:
 	CMPB    40(AX), $0x00
-	JNE     half169
+	JNE     half174
 	VMOVUPS (R11)(CX*4), Z10
 	VMOVUPS 64(R11)(CX*4), Z11
 	VMOVUPS 128(R11)(CX*4), Z12
 	VMOVUPS 192(R11)(CX*4), Z13
-	JMP     both170
+	JMP     both175
 
-half169:
+half174:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z13
 
-both170:
+both175:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3549,25 +3580,25 @@ both170:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols167
+	JLE         cols172
 
-cols168:
+cols173:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols172
+	JGT  cols177
 
-cols171:
+cols176:
 	CMPB    40(AX), $0x00
-	JNE     half173
+	JNE     half178
 	VMOVUPS (R11)(CX*4), Z10
 	VMOVUPS 64(R11)(CX*4), Z11
-	JMP     both174
+	JMP     both179
 
-half173:
+half178:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
 
-both174:
+both179:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3575,49 +3606,49 @@ both174:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols171
+	JLE         cols176
 
-cols172:
+cols177:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols176
+	JGT  cols181
 
-cols175:
+cols180:
 	CMPB    40(AX), $0x00
-	JNE     half177
+	JNE     half182
 	VMOVUPS (R11)(CX*4), Z10
-	JMP     both178
+	JMP     both183
 
-half177:
+half182:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both178:
+both183:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols175
+	JLE         cols180
 
-cols176:
+cols181:
 	CMPQ      CX, DX
-	JGE       row179
+	JGE       row184
 	CMPB      40(AX), $0x00
-	JNE       half180
+	JNE       half185
 	VMOVUPS.Z (R11)(CX*4), K2, Z10
-	JMP       both181
+	JMP       both186
 
-half180:
+half185:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both181:
+both186:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row179:
+row184:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3636,19 +3667,19 @@ row179:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last166:
-skip149:
+last171:
+skip154:
 	CMPB  160(AX), $0x00
-	JEQ   skip182
+	JEQ   skip187
 	CMPQ  168(AX), $0x00
-	JNE   given183
+	JNE   given188
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id185
+	JZ    id190
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id185:
+id190:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -3672,94 +3703,98 @@ id185:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided184
+	JMP          decided189
 
-given183:
+given188:
 	ADDQ 176(AX), R9
 
-decided184:
-skip182:
+decided189:
+skip187:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip186
+	JEQ  skip191
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip186:
+skip191:
 	CMPQ CX, 17160(SP)
-	JGE  none187
+	JGE  none192
 	MOVQ CX, R11
 	ANDQ $-256, R11
 	SHRQ $0x06, R11
 	RORB $0x02, R11
 	SHLQ $0x06, R11
-	JMP  row188
+	JMP  row193
 
-none187:
+none192:
 	XORQ R11, R11
 
-row188:
+row193:
 	XORQ CX, CX
 	LEAQ 64(CX), R13
 	CMPQ R13, DX
-	JGT  cols190
+	JGT  cols195
 
-cols189:
+cols194:
 	CMPB       40(AX), $0x00
-	JNE        half191
+	JNE        half196
 	TESTQ      R11, R11
-	JZ         near193
+	JZ         near198
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked194
+	JNZ        same200
 	ADDQ       $0x00003000, R11
-	JMP        asked194
 
-near193:
+same200:
+	JMP asked199
+
+near198:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
 	PREFETCHT0 3264(SI)(CX*4)
 
-asked194:
+asked199:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
 	VMOVUPS 128(SI)(CX*4), Z7
 	VMOVUPS 192(SI)(CX*4), Z8
-	JMP     both192
+	JMP     both197
 
-half191:
+half196:
 	TESTQ      R11, R11
-	JZ         near195
+	JZ         near201
 	TESTQ      $0x0000007f, CX
-	JNZ        asked196
+	JNZ        asked202
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked196
+	JNZ        same203
 	ADDQ       $0x00003000, R11
-	JMP        asked196
 
-near195:
+same203:
+	JMP asked202
+
+near201:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 
-asked196:
+asked202:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(SI)(CX*2), Z1, K1, Z8
 
-both192:
+both197:
 	CMPB         196(AX), $0x00
-	JEQ          skip197
+	JEQ          skip204
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -3767,10 +3802,10 @@ both192:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip198
+	JZ           skip205
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half199
+	JNE          half206
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -3779,9 +3814,9 @@ both192:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both200
+	JMP          both207
 
-half199:
+half206:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -3789,19 +3824,19 @@ half199:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both200:
+both207:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip198:
-skip197:
+skip205:
+skip204:
 	CMPQ         17168(SP), $0x00
-	JEQ          plain201
+	JEQ          plain208
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip202
+	JZ           skip209
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -3813,10 +3848,10 @@ skip197:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip202:
+skip209:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip203
+	JZ      skip210
 	VMOVUPS (R13)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z9
@@ -3826,13 +3861,13 @@ skip202:
 	VMOVUPS 192(R13)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip203:
+skip210:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip205
+	JZ          skip212
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip206
+	JZ          skip213
 	VMOVUPS     (R14)(CX*4), Z9
 	VMOVUPS     (R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -3845,9 +3880,9 @@ skip203:
 	VMOVUPS     192(R14)(CX*4), Z9
 	VMOVUPS     192(R13)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal204
+	JMP         normal211
 
-skip206:
+skip213:
 	VMOVUPS (R13)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z9
@@ -3857,11 +3892,11 @@ skip206:
 	VMOVUPS 192(R13)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip205:
-plain201:
+skip212:
+plain208:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip207
+	JZ      skip214
 	VMOVUPS (R13)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z9
@@ -3871,21 +3906,21 @@ plain201:
 	VMOVUPS 192(R13)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip207:
-normal204:
+skip214:
+normal211:
 	CMPB         198(AX), $0x00
-	JEQ          none208
+	JEQ          none215
 	CMPB         198(AX), $0x01
-	JNE          act209
+	JNE          act216
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act209:
+act216:
 	CMPB         198(AX), $0x03
-	JNE          act210
+	JNE          act217
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -3901,11 +3936,11 @@ act209:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act210:
+act217:
 	CMPB         198(AX), $0x02
-	JNE          act211
+	JNE          act218
 	CMPB         16(AX), $0x00
-	JNE          half212
+	JNE          half219
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -3986,9 +4021,9 @@ act210:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both213
+	JMP          both220
 
-half212:
+half219:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4043,13 +4078,13 @@ half212:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both213:
-act211:
-none208:
+both220:
+act218:
+none215:
 	CMPB         160(AX), $0x00
-	JEQ          skip214
+	JEQ          skip221
 	CMPQ         168(AX), $0x00
-	JNE          given215
+	JNE          given222
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4077,9 +4112,9 @@ none208:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
-	JMP          decided216
+	JMP          decided223
 
-given215:
+given222:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R13
 	SHRQ         $0x03, R13
@@ -4094,30 +4129,30 @@ given215:
 	KMOVW        6(R13), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided216:
-skip214:
+decided223:
+skip221:
 	CMPB     16(AX), $0x00
-	JNE      half217
+	JNE      half224
 	CMPB     17(AX), $0x00
-	JEQ      near219
+	JEQ      near226
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed220
+	JMP      placed227
 
-near219:
+near226:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed220:
-	JMP both218
+placed227:
+	JMP both225
 
-half217:
+half224:
 	CMPB native+8(FP), $0x00
-	JEQ  ours221
+	JEQ  ours228
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4126,9 +4161,9 @@ half217:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both222
+	JMP  both229
 
-ours221:
+ours228:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4157,111 +4192,115 @@ ours221:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both222:
+both229:
 	CMPB     17(AX), $0x00
-	JEQ      near223
+	JEQ      near230
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed224
+	JMP      placed231
 
-near223:
+near230:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed224:
-both218:
+placed231:
+both225:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R13
 	CMPQ R13, DX
-	JLE  cols189
+	JLE  cols194
 
-cols190:
+cols195:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols226
+	JGT  cols233
 
-cols225:
+cols232:
 	CMPB       40(AX), $0x00
-	JNE        half227
+	JNE        half234
 	TESTQ      R11, R11
-	JZ         near229
+	JZ         near236
 	TESTQ      $0x0000003f, CX
-	JNZ        asked230
+	JNZ        asked237
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked230
+	JNZ        same238
 	ADDQ       $0x00003000, R11
-	JMP        asked230
 
-near229:
+same238:
+	JMP asked237
+
+near236:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 
-asked230:
+asked237:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both228
+	JMP     both235
 
-half227:
+half234:
 	TESTQ      R11, R11
-	JZ         near231
+	JZ         near239
 	TESTQ      $0x0000007f, CX
-	JNZ        asked232
+	JNZ        asked240
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked232
+	JNZ        same241
 	ADDQ       $0x00003000, R11
-	JMP        asked232
 
-near231:
+same241:
+	JMP asked240
+
+near239:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked232:
+asked240:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 
-both228:
+both235:
 	CMPB         196(AX), $0x00
-	JEQ          skip233
+	JEQ          skip242
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip234
+	JZ           skip243
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half235
+	JNE          half244
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both236
+	JMP          both245
 
-half235:
+half244:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both236:
+both245:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip234:
-skip233:
+skip243:
+skip242:
 	CMPQ         17168(SP), $0x00
-	JEQ          plain237
+	JEQ          plain246
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip238
+	JZ           skip247
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4269,59 +4308,59 @@ skip233:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip238:
+skip247:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip239
+	JZ      skip248
 	VMOVUPS (R13)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip239:
+skip248:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip241
+	JZ          skip250
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip242
+	JZ          skip251
 	VMOVUPS     (R14)(CX*4), Z7
 	VMOVUPS     (R13)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R14)(CX*4), Z7
 	VMOVUPS     64(R13)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal240
+	JMP         normal249
 
-skip242:
+skip251:
 	VMOVUPS (R13)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip241:
-plain237:
+skip250:
+plain246:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip243
+	JZ      skip252
 	VMOVUPS (R13)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R13)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip243:
-normal240:
+skip252:
+normal249:
 	CMPB         198(AX), $0x00
-	JEQ          none244
+	JEQ          none253
 	CMPB         198(AX), $0x01
-	JNE          act245
+	JNE          act254
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act245:
+act254:
 	CMPB         198(AX), $0x03
-	JNE          act246
+	JNE          act255
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4331,11 +4370,11 @@ act245:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act246:
+act255:
 	CMPB         198(AX), $0x02
-	JNE          act247
+	JNE          act256
 	CMPB         16(AX), $0x00
-	JNE          half248
+	JNE          half257
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4382,9 +4421,9 @@ act246:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both249
+	JMP          both258
 
-half248:
+half257:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4417,13 +4456,13 @@ half248:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both249:
-act247:
-none244:
+both258:
+act256:
+none253:
 	CMPB         160(AX), $0x00
-	JEQ          skip250
+	JEQ          skip259
 	CMPQ         168(AX), $0x00
-	JNE          given251
+	JNE          given260
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4440,9 +4479,9 @@ none244:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
-	JMP          decided252
+	JMP          decided261
 
-given251:
+given260:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R13
 	SHRQ         $0x03, R13
@@ -4453,33 +4492,33 @@ given251:
 	KMOVW        2(R13), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided252:
-skip250:
+decided261:
+skip259:
 	CMPB     16(AX), $0x00
-	JNE      half253
+	JNE      half262
 	CMPB     17(AX), $0x00
-	JEQ      near255
+	JEQ      near264
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed256
+	JMP      placed265
 
-near255:
+near264:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed256:
-	JMP both254
+placed265:
+	JMP both263
 
-half253:
+half262:
 	CMPB native+8(FP), $0x00
-	JEQ  ours257
+	JEQ  ours266
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both258
+	JMP  both267
 
-ours257:
+ours266:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4497,162 +4536,166 @@ ours257:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both258:
+both267:
 	CMPB     17(AX), $0x00
-	JEQ      near259
+	JEQ      near268
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed260
+	JMP      placed269
 
-near259:
+near268:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed260:
-both254:
+placed269:
+both263:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols225
+	JLE  cols232
 
-cols226:
+cols233:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols262
+	JGT  cols271
 
-cols261:
+cols270:
 	CMPB       40(AX), $0x00
-	JNE        half263
+	JNE        half272
 	TESTQ      R11, R11
-	JZ         near265
+	JZ         near274
 	TESTQ      $0x0000003f, CX
-	JNZ        asked266
+	JNZ        asked275
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked266
+	JNZ        same276
 	ADDQ       $0x00003000, R11
-	JMP        asked266
 
-near265:
+same276:
+	JMP asked275
+
+near274:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked266:
+asked275:
 	VMOVUPS (SI)(CX*4), Z5
-	JMP     both264
+	JMP     both273
 
-half263:
+half272:
 	TESTQ      R11, R11
-	JZ         near267
+	JZ         near277
 	TESTQ      $0x0000007f, CX
-	JNZ        asked268
+	JNZ        asked278
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked268
+	JNZ        same279
 	ADDQ       $0x00003000, R11
-	JMP        asked268
 
-near267:
+same279:
+	JMP asked278
+
+near277:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked268:
+asked278:
 	VPMOVZXWD (SI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both264:
+both273:
 	CMPB         196(AX), $0x00
-	JEQ          skip269
+	JEQ          skip280
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip270
+	JZ           skip281
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half271
+	JNE          half282
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both272
+	JMP          both283
 
-half271:
+half282:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both272:
+both283:
 	VFMADD231PS Z6, Z7, Z5
 
-skip270:
-skip269:
+skip281:
+skip280:
 	CMPQ         17168(SP), $0x00
-	JEQ          plain273
+	JEQ          plain284
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip274
+	JZ           skip285
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip274:
+skip285:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip275
+	JZ      skip286
 	VMOVUPS (R13)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip275:
+skip286:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip277
+	JZ          skip288
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip278
+	JZ          skip289
 	VMOVUPS     (R14)(CX*4), Z6
 	VMOVUPS     (R13)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal276
+	JMP         normal287
 
-skip278:
+skip289:
 	VMOVUPS (R13)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip277:
-plain273:
+skip288:
+plain284:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip279
+	JZ      skip290
 	VMOVUPS (R13)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip279:
-normal276:
+skip290:
+normal287:
 	CMPB         198(AX), $0x00
-	JEQ          none280
+	JEQ          none291
 	CMPB         198(AX), $0x01
-	JNE          act281
+	JNE          act292
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act281:
+act292:
 	CMPB         198(AX), $0x03
-	JNE          act282
+	JNE          act293
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act282:
+act293:
 	CMPB         198(AX), $0x02
-	JNE          act283
+	JNE          act294
 	CMPB         16(AX), $0x00
-	JNE          half284
+	JNE          half295
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4682,9 +4725,9 @@ act282:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both285
+	JMP          both296
 
-half284:
+half295:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4706,13 +4749,13 @@ half284:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both285:
-act283:
-none280:
+both296:
+act294:
+none291:
 	CMPB         160(AX), $0x00
-	JEQ          skip286
+	JEQ          skip297
 	CMPQ         168(AX), $0x00
-	JNE          given287
+	JNE          given298
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4727,9 +4770,9 @@ none280:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided288
+	JMP          decided299
 
-given287:
+given298:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R13
 	SHRQ         $0x03, R13
@@ -4738,31 +4781,31 @@ given287:
 	KMOVW        (R13), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided288:
-skip286:
+decided299:
+skip297:
 	CMPB     16(AX), $0x00
-	JNE      half289
+	JNE      half300
 	CMPB     17(AX), $0x00
-	JEQ      near291
+	JEQ      near302
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed292
+	JMP      placed303
 
-near291:
+near302:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed292:
-	JMP both290
+placed303:
+	JMP both301
 
-half289:
+half300:
 	CMPB native+8(FP), $0x00
-	JEQ  ours293
+	JEQ  ours304
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both294
+	JMP  both305
 
-ours293:
+ours304:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4775,152 +4818,156 @@ ours293:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both294:
+both305:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both290:
+both301:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols261
+	JLE  cols270
 
-cols262:
+cols271:
 	CMPQ       CX, DX
-	JGE        row295
+	JGE        row306
 	CMPB       40(AX), $0x00
-	JNE        half296
+	JNE        half307
 	TESTQ      R11, R11
-	JZ         near298
+	JZ         near309
 	TESTQ      $0x0000003f, CX
-	JNZ        asked299
+	JNZ        asked310
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked299
+	JNZ        same311
 	ADDQ       $0x00003000, R11
-	JMP        asked299
 
-near298:
+same311:
+	JMP asked310
+
+near309:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked299:
+asked310:
 	VMOVUPS.Z (SI)(CX*4), K2, Z5
-	JMP       both297
+	JMP       both308
 
-half296:
+half307:
 	TESTQ      R11, R11
-	JZ         near300
+	JZ         near312
 	TESTQ      $0x0000007f, CX
-	JNZ        asked301
+	JNZ        asked313
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked301
+	JNZ        same314
 	ADDQ       $0x00003000, R11
-	JMP        asked301
 
-near300:
+same314:
+	JMP asked313
+
+near312:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked301:
+asked313:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both297:
+both308:
 	CMPB         196(AX), $0x00
-	JEQ          skip302
+	JEQ          skip315
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R11
 	TESTQ        R11, R11
-	JZ           skip303
+	JZ           skip316
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half304
+	JNE          half317
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both305
+	JMP          both318
 
-half304:
+half317:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both305:
+both318:
 	VFMADD231PS Z6, Z7, Z5
 
-skip303:
-skip302:
+skip316:
+skip315:
 	CMPQ         17168(SP), $0x00
-	JEQ          plain306
+	JEQ          plain319
 	MOVQ         88(AX), R11
 	TESTQ        R11, R11
-	JZ           skip307
+	JZ           skip320
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip307:
+skip320:
 	MOVQ      104(AX), R11
 	TESTQ     R11, R11
-	JZ        skip308
+	JZ        skip321
 	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip308:
+skip321:
 	MOVQ        112(AX), R11
 	TESTQ       R11, R11
-	JZ          skip310
+	JZ          skip323
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip311
+	JZ          skip324
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R11)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal309
+	JMP         normal322
 
-skip311:
+skip324:
 	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip310:
-plain306:
+skip323:
+plain319:
 	MOVQ      120(AX), R11
 	TESTQ     R11, R11
-	JZ        skip312
+	JZ        skip325
 	VMOVUPS.Z (R11)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip312:
-normal309:
+skip325:
+normal322:
 	CMPB         198(AX), $0x00
-	JEQ          none313
+	JEQ          none326
 	CMPB         198(AX), $0x01
-	JNE          act314
+	JNE          act327
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act314:
+act327:
 	CMPB         198(AX), $0x03
-	JNE          act315
+	JNE          act328
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act315:
+act328:
 	CMPB         198(AX), $0x02
-	JNE          act316
+	JNE          act329
 	CMPB         16(AX), $0x00
-	JNE          half317
+	JNE          half330
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4950,9 +4997,9 @@ act315:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both318
+	JMP          both331
 
-half317:
+half330:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4974,13 +5021,13 @@ half317:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both318:
-act316:
-none313:
+both331:
+act329:
+none326:
 	CMPB         160(AX), $0x00
-	JEQ          skip319
+	JEQ          skip332
 	CMPQ         168(AX), $0x00
-	JNE          given320
+	JNE          given333
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4995,9 +5042,9 @@ none313:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided321
+	JMP          decided334
 
-given320:
+given333:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5006,23 +5053,23 @@ given320:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided321:
-skip319:
+decided334:
+skip332:
 	CMPB    16(AX), $0x00
-	JNE     half322
+	JNE     half335
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both323
+	JMP     both336
 
-half322:
+half335:
 	CMPB native+8(FP), $0x00
-	JEQ  ours324
+	JEQ  ours337
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both325
+	JMP  both338
 
-ours324:
+ours337:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5035,17 +5082,17 @@ ours324:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both325:
+both338:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both323:
-row295:
+both336:
+row306:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R12
-	JNZ  rows148
+	JNZ  rows153
 
 done1:
 	SFENCE
@@ -5154,24 +5201,24 @@ TEXT ·actGradAVX512(SB), $16-9
 	MOVL      112(AX), R9
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip326
+	JZ        skip339
 	MOVQ      CX, R8
 
-skip326:
+skip339:
 	MOVQ 72(AX), R10
 
-rows327:
+rows340:
 	CMPB  128(AX), $0x00
-	JEQ   skip328
+	JEQ   skip341
 	CMPQ  136(AX), $0x00
-	JNE   given329
+	JNE   given342
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id331
+	JZ    id344
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id331:
+id344:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -5195,21 +5242,21 @@ id331:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided330
+	JMP          decided343
 
-given329:
+given342:
 	ADDQ 144(AX), R8
 
-decided330:
-skip328:
+decided343:
+skip341:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols333
+	JGT  cols346
 
-cols332:
+cols345:
 	CMPB       40(AX), $0x00
-	JNE        half334
+	JNE        half347
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5218,9 +5265,9 @@ cols332:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both335
+	JMP        both348
 
-half334:
+half347:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5228,11 +5275,11 @@ half334:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both335:
+both348:
 	CMPB       152(AX), $0x00
-	JEQ        skip336
+	JEQ        skip349
 	CMPB       64(AX), $0x00
-	JNE        half337
+	JNE        half350
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5241,9 +5288,9 @@ both335:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both338
+	JMP        both351
 
-half337:
+half350:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5251,10 +5298,10 @@ half337:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both338:
+both351:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act339
+	JNE          act352
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5264,9 +5311,9 @@ both338:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act339:
+act352:
 	CMPB         152(AX), $0x03
-	JNE          act340
+	JNE          act353
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5281,16 +5328,16 @@ act339:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act340:
+act353:
 	CMPB         152(AX), $0x02
-	JNE          act341
+	JNE          act354
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip342
+	JEQ          skip355
 	VBROADCASTSS 124(AX), Z13
 
-skip342:
+skip355:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5304,22 +5351,22 @@ skip342:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act341:
-skip336:
+act354:
+skip349:
 	CMPB         128(AX), $0x00
-	JEQ          skip343
+	JEQ          skip356
 	CMPB         152(AX), $0x01
-	JNE          draws344
+	JNE          draws357
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn345
+	JMP          drawn358
 
-draws344:
+draws357:
 	CMPQ         136(AX), $0x00
-	JNE          given346
+	JNE          given359
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5347,9 +5394,9 @@ draws344:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
-	JMP          decided347
+	JMP          decided360
 
-given346:
+given359:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5364,31 +5411,31 @@ given346:
 	KMOVW        6(R11), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided347:
-drawn345:
-skip343:
+decided360:
+drawn358:
+skip356:
 	CMPB     16(AX), $0x00
-	JNE      half348
+	JNE      half361
 	CMPB     17(AX), $0x00
-	JEQ      near350
+	JEQ      near363
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed351
+	JMP      placed364
 
-near350:
+near363:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed351:
-	JMP both349
+placed364:
+	JMP both362
 
-half348:
+half361:
 	CMPB native+8(FP), $0x00
-	JEQ  ours352
+	JEQ  ours365
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5397,9 +5444,9 @@ half348:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both353
+	JMP  both366
 
-ours352:
+ours365:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5428,22 +5475,22 @@ ours352:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both353:
+both366:
 	CMPB     17(AX), $0x00
-	JEQ      near354
+	JEQ      near367
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed355
+	JMP      placed368
 
-near354:
+near367:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed355:
-both349:
+placed368:
+both362:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip356
+	JZ      skip369
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -5453,59 +5500,59 @@ both349:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip356:
+skip369:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols332
+	JLE  cols345
 
-cols333:
+cols346:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols358
+	JGT  cols371
 
-cols357:
+cols370:
 	CMPB       40(AX), $0x00
-	JNE        half359
+	JNE        half372
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both360
+	JMP        both373
 
-half359:
+half372:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both360:
+both373:
 	CMPB       152(AX), $0x00
-	JEQ        skip361
+	JEQ        skip374
 	CMPB       64(AX), $0x00
-	JNE        half362
+	JNE        half375
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both363
+	JMP        both376
 
-half362:
+half375:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both363:
+both376:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act364
+	JNE          act377
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act364:
+act377:
 	CMPB         152(AX), $0x03
-	JNE          act365
+	JNE          act378
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5514,16 +5561,16 @@ act364:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act365:
+act378:
 	CMPB         152(AX), $0x02
-	JNE          act366
+	JNE          act379
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip367
+	JEQ          skip380
 	VBROADCASTSS 124(AX), Z9
 
-skip367:
+skip380:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5531,20 +5578,20 @@ skip367:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act366:
-skip361:
+act379:
+skip374:
 	CMPB         128(AX), $0x00
-	JEQ          skip368
+	JEQ          skip381
 	CMPB         152(AX), $0x01
-	JNE          draws369
+	JNE          draws382
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn370
+	JMP          drawn383
 
-draws369:
+draws382:
 	CMPQ         136(AX), $0x00
-	JNE          given371
+	JNE          given384
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5561,9 +5608,9 @@ draws369:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided372
+	JMP          decided385
 
-given371:
+given384:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5574,34 +5621,34 @@ given371:
 	KMOVW        2(R11), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided372:
-drawn370:
-skip368:
+decided385:
+drawn383:
+skip381:
 	CMPB     16(AX), $0x00
-	JNE      half373
+	JNE      half386
 	CMPB     17(AX), $0x00
-	JEQ      near375
+	JEQ      near388
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed376
+	JMP      placed389
 
-near375:
+near388:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed376:
-	JMP both374
+placed389:
+	JMP both387
 
-half373:
+half386:
 	CMPB native+8(FP), $0x00
-	JEQ  ours377
+	JEQ  ours390
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both378
+	JMP  both391
 
-ours377:
+ours390:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5619,104 +5666,104 @@ ours377:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both378:
+both391:
 	CMPB     17(AX), $0x00
-	JEQ      near379
+	JEQ      near392
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed380
+	JMP      placed393
 
-near379:
+near392:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed380:
-both374:
+placed393:
+both387:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip381
+	JZ      skip394
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip381:
+skip394:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols357
+	JLE  cols370
 
-cols358:
+cols371:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols383
+	JGT  cols396
 
-cols382:
+cols395:
 	CMPB       40(AX), $0x00
-	JNE        half384
+	JNE        half397
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both385
+	JMP        both398
 
-half384:
+half397:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both385:
+both398:
 	CMPB       152(AX), $0x00
-	JEQ        skip386
+	JEQ        skip399
 	CMPB       64(AX), $0x00
-	JNE        half387
+	JNE        half400
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both388
+	JMP        both401
 
-half387:
+half400:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both388:
+both401:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act389
+	JNE          act402
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act389:
+act402:
 	CMPB         152(AX), $0x03
-	JNE          act390
+	JNE          act403
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act390:
+act403:
 	CMPB         152(AX), $0x02
-	JNE          act391
+	JNE          act404
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip392
+	JEQ          skip405
 	VBROADCASTSS 124(AX), Z7
 
-skip392:
+skip405:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act391:
-skip386:
+act404:
+skip399:
 	CMPB         128(AX), $0x00
-	JEQ          skip393
+	JEQ          skip406
 	CMPB         152(AX), $0x01
-	JNE          draws394
+	JNE          draws407
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn395
+	JMP          drawn408
 
-draws394:
+draws407:
 	CMPQ         136(AX), $0x00
-	JNE          given396
+	JNE          given409
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5731,9 +5778,9 @@ draws394:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided397
+	JMP          decided410
 
-given396:
+given409:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5742,32 +5789,32 @@ given396:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided397:
-drawn395:
-skip393:
+decided410:
+drawn408:
+skip406:
 	CMPB     16(AX), $0x00
-	JNE      half398
+	JNE      half411
 	CMPB     17(AX), $0x00
-	JEQ      near400
+	JEQ      near413
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed401
+	JMP      placed414
 
-near400:
+near413:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed401:
-	JMP both399
+placed414:
+	JMP both412
 
-half398:
+half411:
 	CMPB native+8(FP), $0x00
-	JEQ  ours402
+	JEQ  ours415
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both403
+	JMP  both416
 
-ours402:
+ours415:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5780,92 +5827,92 @@ ours402:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both403:
+both416:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both399:
+both412:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip404
+	JZ      skip417
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip404:
+skip417:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols382
+	JLE  cols395
 
-cols383:
+cols396:
 	CMPQ       CX, DX
-	JGE        row405
+	JGE        row418
 	CMPB       40(AX), $0x00
-	JNE        half406
+	JNE        half419
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both407
+	JMP        both420
 
-half406:
+half419:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both407:
+both420:
 	CMPB       152(AX), $0x00
-	JEQ        skip408
+	JEQ        skip421
 	CMPB       64(AX), $0x00
-	JNE        half409
+	JNE        half422
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both410
+	JMP        both423
 
-half409:
+half422:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both410:
+both423:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act411
+	JNE          act424
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act411:
+act424:
 	CMPB         152(AX), $0x03
-	JNE          act412
+	JNE          act425
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act412:
+act425:
 	CMPB         152(AX), $0x02
-	JNE          act413
+	JNE          act426
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip414
+	JEQ          skip427
 	VBROADCASTSS 124(AX), Z7
 
-skip414:
+skip427:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act413:
-skip408:
+act426:
+skip421:
 	CMPB         128(AX), $0x00
-	JEQ          skip415
+	JEQ          skip428
 	CMPB         152(AX), $0x01
-	JNE          draws416
+	JNE          draws429
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn417
+	JMP          drawn430
 
-draws416:
+draws429:
 	CMPQ         136(AX), $0x00
-	JNE          given418
+	JNE          given431
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5880,9 +5927,9 @@ draws416:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided419
+	JMP          decided432
 
-given418:
+given431:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R11
 	SHRQ         $0x03, R11
@@ -5891,24 +5938,24 @@ given418:
 	KMOVW        (R11), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided419:
-drawn417:
-skip415:
+decided432:
+drawn430:
+skip428:
 	CMPB    16(AX), $0x00
-	JNE     half420
+	JNE     half433
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both421
+	JMP     both434
 
-half420:
+half433:
 	CMPB native+8(FP), $0x00
-	JEQ  ours422
+	JEQ  ours435
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both423
+	JMP  both436
 
-ours422:
+ours435:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5921,23 +5968,23 @@ ours422:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both423:
+both436:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both421:
+both434:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip424
+	JZ      skip437
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip424:
-row405:
+skip437:
+row418:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows327
+	JNZ  rows340
 	SFENCE
 	VZEROUPPER
 	RET
@@ -5965,41 +6012,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows425:
+rows438:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols427
+	JGT  cols440
 
-cols426:
+cols439:
 	CMPB       40(AX), $0x00
-	JNE        half428
+	JNE        half441
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both429
+	JMP        both442
 
-half428:
+half441:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both429:
+both442:
 	CMPB       64(AX), $0x00
-	JNE        half430
+	JNE        half443
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both431
+	JMP        both444
 
-half430:
+half443:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both431:
+both444:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -6015,30 +6062,30 @@ both431:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half432
+	JNE          half445
 	CMPB         17(AX), $0x00
-	JEQ          near434
+	JEQ          near447
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed435
+	JMP          placed448
 
-near434:
+near447:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed435:
-	JMP both433
+placed448:
+	JMP both446
 
-half432:
+half445:
 	CMPB native+8(FP), $0x00
-	JEQ  ours436
+	JEQ  ours449
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both437
+	JMP  both450
 
-ours436:
+ours449:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -6056,52 +6103,52 @@ ours436:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both437:
+both450:
 	CMPB     17(AX), $0x00
-	JEQ      near438
+	JEQ      near451
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed439
+	JMP      placed452
 
-near438:
+near451:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed439:
-both433:
+placed452:
+both446:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols426
-
-cols427:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols441
+	JLE  cols439
 
 cols440:
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JGT  cols454
+
+cols453:
 	CMPB       40(AX), $0x00
-	JNE        half442
+	JNE        half455
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both443
+	JMP        both456
 
-half442:
+half455:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both443:
+both456:
 	CMPB       64(AX), $0x00
-	JNE        half444
+	JNE        half457
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both445
+	JMP        both458
 
-half444:
+half457:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both445:
+both458:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -6110,28 +6157,28 @@ both445:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half446
+	JNE          half459
 	CMPB         17(AX), $0x00
-	JEQ          near448
+	JEQ          near461
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed449
+	JMP          placed462
 
-near448:
+near461:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed449:
-	JMP both447
+placed462:
+	JMP both460
 
-half446:
+half459:
 	CMPB native+8(FP), $0x00
-	JEQ  ours450
+	JEQ  ours463
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both451
+	JMP  both464
 
-ours450:
+ours463:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6144,42 +6191,42 @@ ours450:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both451:
+both464:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both447:
+both460:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols440
+	JLE  cols453
 
-cols441:
+cols454:
 	CMPQ       CX, DX
-	JGE        row452
+	JGE        row465
 	CMPB       40(AX), $0x00
-	JNE        half453
+	JNE        half466
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both454
+	JMP        both467
 
-half453:
+half466:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both454:
+both467:
 	CMPB       64(AX), $0x00
-	JNE        half455
+	JNE        half468
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both456
+	JMP        both469
 
-half455:
+half468:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both456:
+both469:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6188,20 +6235,20 @@ both456:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half457
+	JNE          half470
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both458
+	JMP          both471
 
-half457:
+half470:
 	CMPB native+8(FP), $0x00
-	JEQ  ours459
+	JEQ  ours472
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both460
+	JMP  both473
 
-ours459:
+ours472:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6214,16 +6261,16 @@ ours459:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both460:
+both473:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both458:
-row452:
+both471:
+row465:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows425
+	JNZ  rows438
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6243,7 +6290,7 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x10
-	JGT          longer462
+	JGT          longer475
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6257,12 +6304,12 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far463:
+far476:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far463
+	JLT   far476
 	MOVQ  DI, 24(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 26976(SP)
@@ -6271,30 +6318,30 @@ far463:
 	MOVQ  BX, 26984(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off464
+	JZ    off477
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half466
+	JNE   half479
 	ADDQ  DI, DI
-	JMP   both467
+	JMP   both480
 
-half466:
-both467:
+half479:
+both480:
 	CMPQ DI, 8(AX)
-	JNE  off464
+	JNE  off477
 	MOVQ SI, 26984(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 26976(SP)
 
-off464:
+off477:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip468
+	JZ           skip481
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6310,7 +6357,7 @@ off464:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip468:
+skip481:
 	VMOVUPS      Z2, 27016(SP)
 	VMOVUPS      Z3, 27080(SP)
 	VMOVUPS      Z4, 27144(SP)
@@ -6429,7 +6476,7 @@ skip468:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-sixteen469:
+sixteen482:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -6447,12 +6494,12 @@ sixteen469:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half475
+	JNE          half488
 	ADDQ         R9, R9
-	JMP          both476
+	JMP          both489
 
-half475:
-both476:
+half488:
+both489:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6465,7 +6512,7 @@ both476:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have472
+	JLE           have485
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
@@ -6490,12 +6537,12 @@ both476:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half477
+	JNE           half490
 	ADDQ          R9, R9
-	JMP           both478
+	JMP           both491
 
-half477:
-both478:
+half490:
+both491:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -6506,16 +6553,16 @@ both478:
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact479
+	JGT   exact492
 	MOVQ  R10, R9
 
-exact479:
+exact492:
 	CMPB 40(AX), $0x00
-	JNE  half480
+	JNE  half493
 
-piece482:
+piece495:
 	CMPQ            R9, $0x10
-	JLT             short483
+	JLT             short496
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6563,11 +6610,11 @@ piece482:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece482
+	JMP             piece495
 
-short483:
+short496:
 	TESTQ        R9, R9
-	JZ           pieces484
+	JZ           pieces497
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6638,13 +6685,13 @@ short483:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces484:
-	JMP both481
+pieces497:
+	JMP both494
 
-half480:
-piece485:
+half493:
+piece498:
 	CMPQ            R9, $0x10
-	JLT             short486
+	JLT             short499
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6704,11 +6751,11 @@ piece485:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece485
+	JMP             piece498
 
-short486:
+short499:
 	TESTQ        R9, R9
-	JZ           pieces487
+	JZ           pieces500
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6791,11 +6838,11 @@ short486:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces487:
-both481:
-	JMP read474
+pieces500:
+both494:
+	JMP read487
 
-have472:
+have485:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6804,16 +6851,16 @@ have472:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half488
+	JNE  half501
 	ADDQ R13, R13
-	JMP  both489
+	JMP  both502
 
-half488:
-both489:
+half501:
+both502:
 	CMPB 40(AX), $0x00
-	JNE  half490
+	JNE  half503
 
-piece492:
+piece505:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6848,11 +6895,11 @@ piece492:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece492
-	JMP             both491
+	JG              piece505
+	JMP             both504
 
-half490:
-piece493:
+half503:
+piece506:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6899,10 +6946,10 @@ piece493:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece493
+	JG              piece506
 
-both491:
-read474:
+both504:
+read487:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -6923,12 +6970,12 @@ read474:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half497
+	JNE          half510
 	ADDQ         R10, R10
-	JMP          both498
+	JMP          both511
 
-half497:
-both498:
+half510:
+both511:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -6941,7 +6988,7 @@ both498:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have494
+	JLE           have507
 	MOVQ          48(AX), DI
 	MOVQ          56(AX), R8
 	LEAQ          (CX), R10
@@ -6966,12 +7013,12 @@ both498:
 	MOVQ          DX, R10
 	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half499
+	JNE           half512
 	ADDQ          R10, R10
-	JMP           both500
+	JMP           both513
 
-half499:
-both500:
+half512:
+both513:
 	XORQ  DI, DI
 	MOVQ  R10, R11
 	MOVQ  16(SP), R12
@@ -6982,16 +7029,16 @@ both500:
 	ADDQ  48(AX), R12
 	ADDQ  R11, R12
 	CMPQ  R12, R9
-	JGT   exact501
+	JGT   exact514
 	MOVQ  R11, R10
 
-exact501:
+exact514:
 	CMPB 64(AX), $0x00
-	JNE  half502
+	JNE  half515
 
-piece504:
+piece517:
 	CMPQ            R10, $0x10
-	JLT             short505
+	JLT             short518
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7039,11 +7086,11 @@ piece504:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
 	SUBQ            $0x10, R10
-	JMP             piece504
+	JMP             piece517
 
-short505:
+short518:
 	TESTQ        R10, R10
-	JZ           pieces506
+	JZ           pieces519
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7114,13 +7161,13 @@ short505:
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
 
-pieces506:
-	JMP both503
+pieces519:
+	JMP both516
 
-half502:
-piece507:
+half515:
+piece520:
 	CMPQ            R10, $0x10
-	JLT             short508
+	JLT             short521
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7180,11 +7227,11 @@ piece507:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
 	SUBQ            $0x10, R10
-	JMP             piece507
+	JMP             piece520
 
-short508:
+short521:
 	TESTQ        R10, R10
-	JZ           pieces509
+	JZ           pieces522
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7267,11 +7314,11 @@ short508:
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
 
-pieces509:
-both503:
-	JMP read496
+pieces522:
+both516:
+	JMP read509
 
-have494:
+have507:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7280,16 +7327,16 @@ have494:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half510
+	JNE  half523
 	ADDQ R14, R14
-	JMP  both511
+	JMP  both524
 
-half510:
-both511:
+half523:
+both524:
 	CMPB 64(AX), $0x00
-	JNE  half512
+	JNE  half525
 
-piece514:
+piece527:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7324,11 +7371,11 @@ piece514:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece514
-	JMP             both513
+	JG              piece527
+	JMP             both526
 
-half512:
-piece515:
+half525:
+piece528:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7375,10 +7422,10 @@ piece515:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece515
+	JG              piece528
 
-both513:
-read496:
+both526:
+read509:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7439,21 +7486,21 @@ read496:
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near516
+	JEQ          near529
 	MOVQ         BX, R11
 
-near516:
+near529:
 	MOVQ  16(SP), R12
 	MOVQ  $0x0000ffff, R13
 	BZHIQ R12, R13, R13
 	KMOVW R13, K1
 	CMPB  40(AX), $0x00
-	JNE   half517
+	JNE   half530
 	MOVQ  DX, R13
 	XORQ  R12, R12
 	SHLQ  $0x06, R13
 
-four519:
+four532:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7470,7 +7517,7 @@ four519:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none520
+	JLT        none533
 	SUBQ       $0x00000100, R10
 	VMOVDQU64  (R8), Z8
 	VMOVDQU64  64(R8), Z9
@@ -7479,23 +7526,23 @@ four519:
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near521
+	JNZ        near534
 	CMPB       17(AX), $0x00
-	JEQ        near521
+	JEQ        near534
 	VMOVNTDQ   Z8, -256(R9)
 	VMOVNTDQ   Z9, -192(R9)
 	VMOVNTDQ   Z10, -128(R9)
 	VMOVNTDQ   Z11, -64(R9)
-	JMP        moved522
+	JMP        moved535
 
-near521:
+near534:
 	VMOVDQU64 Z8, -256(R9)
 	VMOVDQU64 Z9, -192(R9)
 	VMOVDQU64 Z10, -128(R9)
 	VMOVDQU64 Z11, -64(R9)
 
-moved522:
-none520:
+moved535:
+none533:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7552,15 +7599,15 @@ none520:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four519
-	JMP         both518
+	JLT         four532
+	JMP         both531
 
-half517:
+half530:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four523:
+four536:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -7571,26 +7618,26 @@ four523:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none524
+	JLT        none537
 	SUBQ       $0x00000080, R10
 	VMOVDQU64  (R8), Z8
 	VMOVDQU64  64(R8), Z9
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near525
+	JNZ        near538
 	CMPB       17(AX), $0x00
-	JEQ        near525
+	JEQ        near538
 	VMOVNTDQ   Z8, -128(R9)
 	VMOVNTDQ   Z9, -64(R9)
-	JMP        moved526
+	JMP        moved539
 
-near525:
+near538:
 	VMOVDQU64 Z8, -128(R9)
 	VMOVDQU64 Z9, -64(R9)
 
-moved526:
-none524:
+moved539:
+none537:
 	MOVQ        R12, R14
 	SHRQ        $0x04, R14
 	VMOVUPS     (BX)(R12*1), Z8
@@ -7647,30 +7694,30 @@ none524:
 	VFMADD231PS Z8, Z9, Z7
 	ADDQ        $0x00000100, R12
 	CMPQ        R12, R13
-	JLT         four523
+	JLT         four536
 
-both518:
-line527:
+both531:
+line540:
 	CMPQ      R10, $0x40
-	JLT       last528
+	JLT       last541
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near529
+	JNZ       near542
 	CMPB      17(AX), $0x00
-	JEQ       near529
+	JEQ       near542
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved530
+	JMP       moved543
 
-near529:
+near542:
 	VMOVDQU64 Z8, -64(R9)
 
-moved530:
-	JMP line527
+moved543:
+	JMP line540
 
-last528:
+last541:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -7692,14 +7739,14 @@ last528:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half531
+	JNE          half544
 	ADDQ         SI, SI
-	JMP          both532
+	JMP          both545
 
-half531:
-both532:
+half544:
+both545:
 	CMPQ      26976(SP), $0x00
-	JEQ       apart533
+	JEQ       apart546
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -7718,11 +7765,11 @@ both532:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half535
+	JNE       half548
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece537:
+piece550:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7776,14 +7823,14 @@ piece537:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece537
-	JMP           both536
+	JNE           piece550
+	JMP           both549
 
-half535:
+half548:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece538:
+piece551:
 	SUBQ        $0x00000200, DI
 	ADDQ        $-16, R8
 	ADDQ        $-16, R10
@@ -7833,7 +7880,7 @@ piece538:
 	VMULPS.BCST 27044(SP)(R13*1), Z4, Z14
 	VFMSUB132PS 448(DI), Z15, Z14
 	CMPB        native+8(FP), $0x00
-	JEQ         ours539
+	JEQ         ours552
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -7850,9 +7897,9 @@ piece538:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both540
+	JMP  both553
 
-ours539:
+ours552:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -7903,7 +7950,7 @@ ours539:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both540:
+both553:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -7933,26 +7980,26 @@ both540:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece538
+	JNE           piece551
 
-both536:
-	JMP written534
+both549:
+	JMP written547
 
-apart533:
+apart546:
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half541
+	JNE       half554
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
 	CMPQ      26976(SP), $0x00
-	JEQ       off543
+	JEQ       off556
 	LEAQ      3584(BX), SI
 	ADDQ      26992(SP), SI
 	MOVQ      27000(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off543:
+off556:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -7975,15 +8022,15 @@ off543:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half544
+	JNE           half557
 	ADDQ          R8, R8
-	JMP           both545
+	JMP           both558
 
-half544:
-both545:
+half557:
+both558:
 	XORQ SI, SI
 
-piece546:
+piece559:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
@@ -8071,21 +8118,21 @@ piece546:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece546
-	JMP           both542
+	JG            piece559
+	JMP           both555
 
-half541:
+half554:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	CMPQ  26976(SP), $0x00
-	JEQ   off547
+	JEQ   off560
 	LEAQ  3584(BX), SI
 	ADDQ  26992(SP), SI
 	MOVQ  27000(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off547:
+off560:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z7
 	VPADDD        elementNumbers<>+0(SB), Z7, Z7
@@ -8108,15 +8155,15 @@ off547:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half548
+	JNE           half561
 	ADDQ          R8, R8
-	JMP           both549
+	JMP           both562
 
-half548:
-both549:
+half561:
+both562:
 	XORQ SI, SI
 
-piece550:
+piece563:
 	MOVQ        DI, R9
 	SUBQ        BX, R9
 	SHRQ        $0x04, R9
@@ -8161,7 +8208,7 @@ piece550:
 	VMULPS.BCST 27044(SP)(R9*1), Z4, Z14
 	VFMSUB132PS 448(DI), Z15, Z14
 	CMPB        native+8(FP), $0x00
-	JEQ         ours551
+	JEQ         ours564
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8178,9 +8225,9 @@ piece550:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both552
+	JMP  both565
 
-ours551:
+ours564:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8231,7 +8278,7 @@ ours551:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both552:
+both565:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8300,46 +8347,46 @@ both552:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece550
+	JG            piece563
 
-both542:
-written534:
+both555:
+written547:
 	CMPQ  26976(SP), $0x00
-	JEQ   off553
+	JEQ   off566
 	MOVQ  27008(SP), SI
 	ADDQ  SI, 27000(SP)
 	IMULQ 8(AX), SI
 	ADDQ  SI, 26992(SP)
 
-off553:
+off566:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen469
+	JLT  sixteen482
 	LEAQ 3584(BX), CX
 	MOVQ 26984(SP), SI
 	MOVQ 26992(SP), DI
 
-line554:
+line567:
 	CMPQ      DI, $0x40
-	JLT       last555
+	JLT       last568
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near556
+	JNZ       near569
 	CMPB      17(AX), $0x00
-	JEQ       near556
+	JEQ       near569
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved557
+	JMP       moved570
 
-near556:
+near569:
 	VMOVDQU64 Z0, -64(SI)
 
-moved557:
-	JMP line554
+moved570:
+	JMP line567
 
-last555:
+last568:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8351,7 +8398,7 @@ last555:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum558:
+sum571:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8366,12 +8413,12 @@ sum558:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum558
+	JLT           sum571
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum559:
+sum572:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8386,10 +8433,10 @@ sum559:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum559
-	JMP           done461
+	JLT           sum572
+	JMP           done474
 
-longer462:
+longer475:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8400,9 +8447,9 @@ longer462:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group560:
+group573:
 	CMPQ         R9, $0x02
-	JLT          group561
+	JLT          group574
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8424,65 +8471,65 @@ group560:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols563
+	JGT          cols576
 
-cols562:
+cols575:
 	CMPB       40(AX), $0x00
-	JNE        half564
+	JNE        half577
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both565
+	JMP        both578
 
-half564:
+half577:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both565:
+both578:
 	CMPB       64(AX), $0x00
-	JNE        half566
+	JNE        half579
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both567
+	JMP        both580
 
-half566:
+half579:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both567:
+both580:
 	CMPB       40(AX), $0x00
-	JNE        half568
+	JNE        half581
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both569
+	JMP        both582
 
-half568:
+half581:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both569:
+both582:
 	CMPB       64(AX), $0x00
-	JNE        half570
+	JNE        half583
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both571
+	JMP        both584
 
-half570:
+half583:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both571:
+both584:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8527,62 +8574,62 @@ both571:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols562
+	JLE         cols575
 
-cols563:
+cols576:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols573
+	JGT  cols586
 
-cols572:
+cols585:
 	CMPB       40(AX), $0x00
-	JNE        half574
+	JNE        half587
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both575
+	JMP        both588
 
-half574:
+half587:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both575:
+both588:
 	CMPB       64(AX), $0x00
-	JNE        half576
+	JNE        half589
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both577
+	JMP        both590
 
-half576:
+half589:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both577:
+both590:
 	CMPB       40(AX), $0x00
-	JNE        half578
+	JNE        half591
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both579
+	JMP        both592
 
-half578:
+half591:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both579:
+both592:
 	CMPB       64(AX), $0x00
-	JNE        half580
+	JNE        half593
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both581
+	JMP        both594
 
-half580:
+half593:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both581:
+both594:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8608,59 +8655,59 @@ both581:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols572
+	JLE         cols585
 
-cols573:
+cols586:
 	CMPQ       CX, DX
-	JGE        row582
+	JGE        row595
 	CMPB       40(AX), $0x00
-	JNE        half583
+	JNE        half596
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both584
+	JMP        both597
 
-half583:
+half596:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both584:
+both597:
 	CMPB       64(AX), $0x00
-	JNE        half585
+	JNE        half598
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both586
+	JMP        both599
 
-half585:
+half598:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both586:
+both599:
 	CMPB       40(AX), $0x00
-	JNE        half587
+	JNE        half600
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both588
+	JMP        both601
 
-half587:
+half600:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both588:
+both601:
 	CMPB       64(AX), $0x00
-	JNE        half589
+	JNE        half602
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both590
+	JMP        both603
 
-half589:
+half602:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both590:
+both603:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8684,7 +8731,7 @@ both590:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row582:
+row595:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8740,32 +8787,32 @@ row582:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols592
+	JGT           cols605
 
-cols591:
+cols604:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half593
+	JNE     half606
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both594
+	JMP     both607
 
-half593:
+half606:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both594:
+both607:
 	CMPB    64(AX), $0x00
-	JNE     half595
+	JNE     half608
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both596
+	JMP     both609
 
-half595:
+half608:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both596:
+both609:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8777,30 +8824,30 @@ both596:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half597
+	JNE         half610
 	CMPB        17(AX), $0x00
-	JEQ         near599
+	JEQ         near612
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed600
+	JMP         placed613
 
-near599:
+near612:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed600:
-	JMP both598
+placed613:
+	JMP both611
 
-half597:
+half610:
 	CMPB native+8(FP), $0x00
-	JEQ  ours601
+	JEQ  ours614
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both602
+	JMP  both615
 
-ours601:
+ours614:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8818,39 +8865,39 @@ ours601:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both602:
+both615:
 	CMPB     17(AX), $0x00
-	JEQ      near603
+	JEQ      near616
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed604
+	JMP      placed617
 
-near603:
+near616:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed604:
-both598:
+placed617:
+both611:
 	CMPB    40(AX), $0x00
-	JNE     half605
+	JNE     half618
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both606
+	JMP     both619
 
-half605:
+half618:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both606:
+both619:
 	CMPB    64(AX), $0x00
-	JNE     half607
+	JNE     half620
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both608
+	JMP     both621
 
-half607:
+half620:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both608:
+both621:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8862,30 +8909,30 @@ both608:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half609
+	JNE         half622
 	CMPB        17(AX), $0x00
-	JEQ         near611
+	JEQ         near624
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed612
+	JMP         placed625
 
-near611:
+near624:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed612:
-	JMP both610
+placed625:
+	JMP both623
 
-half609:
+half622:
 	CMPB native+8(FP), $0x00
-	JEQ  ours613
+	JEQ  ours626
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both614
+	JMP  both627
 
-ours613:
+ours626:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8903,77 +8950,77 @@ ours613:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both614:
+both627:
 	CMPB     17(AX), $0x00
-	JEQ      near615
+	JEQ      near628
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed616
+	JMP      placed629
 
-near615:
+near628:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed616:
-both610:
+placed629:
+both623:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols591
+	JLE  cols604
 
-cols592:
+cols605:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols618
+	JGT  cols631
 
-cols617:
+cols630:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half619
+	JNE     half632
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both620
+	JMP     both633
 
-half619:
+half632:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both620:
+both633:
 	CMPB    64(AX), $0x00
-	JNE     half621
+	JNE     half634
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both622
+	JMP     both635
 
-half621:
+half634:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both622:
+both635:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half623
+	JNE         half636
 	CMPB        17(AX), $0x00
-	JEQ         near625
+	JEQ         near638
 	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed626
+	JMP         placed639
 
-near625:
+near638:
 	VMOVUPS Z11, (BX)(CX*4)
 
-placed626:
-	JMP both624
+placed639:
+	JMP both637
 
-half623:
+half636:
 	CMPB native+8(FP), $0x00
-	JEQ  ours627
+	JEQ  ours640
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both628
+	JMP  both641
 
-ours627:
+ours640:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -8986,58 +9033,58 @@ ours627:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both628:
+both641:
 	VMOVDQU16 Y11, (BX)(CX*2)
 
-both624:
+both637:
 	CMPB    40(AX), $0x00
-	JNE     half629
+	JNE     half642
 	VMOVUPS (R10)(CX*4), Z11
-	JMP     both630
+	JMP     both643
 
-half629:
+half642:
 	VPMOVZXWD (R10)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both630:
+both643:
 	CMPB    64(AX), $0x00
-	JNE     half631
+	JNE     half644
 	VMOVUPS (R11)(CX*4), Z12
-	JMP     both632
+	JMP     both645
 
-half631:
+half644:
 	VPMOVZXWD (R11)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both632:
+both645:
 	VSUBPS      Z10, Z12, Z12
 	VFMADD213PS Z7, Z8, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z9, Z11
 	CMPB        16(AX), $0x00
-	JNE         half633
+	JNE         half646
 	CMPB        17(AX), $0x00
-	JEQ         near635
+	JEQ         near648
 	VMOVNTPS    Z11, (R12)(CX*4)
-	JMP         placed636
+	JMP         placed649
 
-near635:
+near648:
 	VMOVUPS Z11, (R12)(CX*4)
 
-placed636:
-	JMP both634
+placed649:
+	JMP both647
 
-half633:
+half646:
 	CMPB native+8(FP), $0x00
-	JEQ  ours637
+	JEQ  ours650
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both638
+	JMP  both651
 
-ours637:
+ours650:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9050,59 +9097,59 @@ ours637:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both638:
+both651:
 	VMOVDQU16 Y11, (R12)(CX*2)
 
-both634:
+both647:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols617
+	JLE  cols630
 
-cols618:
+cols631:
 	CMPQ      CX, DX
-	JGE       row639
+	JGE       row652
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half640
+	JNE       half653
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both641
+	JMP       both654
 
-half640:
+half653:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both641:
+both654:
 	CMPB      64(AX), $0x00
-	JNE       half642
+	JNE       half655
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both643
+	JMP       both656
 
-half642:
+half655:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both643:
+both656:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half644
+	JNE         half657
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both645
+	JMP         both658
 
-half644:
+half657:
 	CMPB native+8(FP), $0x00
-	JEQ  ours646
+	JEQ  ours659
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both647
+	JMP  both660
 
-ours646:
+ours659:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9115,50 +9162,50 @@ ours646:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both647:
+both660:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both645:
+both658:
 	CMPB      40(AX), $0x00
-	JNE       half648
+	JNE       half661
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both649
+	JMP       both662
 
-half648:
+half661:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both649:
+both662:
 	CMPB      64(AX), $0x00
-	JNE       half650
+	JNE       half663
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both651
+	JMP       both664
 
-half650:
+half663:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both651:
+both664:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half652
+	JNE         half665
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both653
+	JMP         both666
 
-half652:
+half665:
 	CMPB native+8(FP), $0x00
-	JEQ  ours654
+	JEQ  ours667
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both655
+	JMP  both668
 
-ours654:
+ours667:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9171,11 +9218,11 @@ ours654:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both655:
+both668:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both653:
-row639:
+both666:
+row652:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9183,12 +9230,12 @@ row639:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group560
+	JMP  group573
 
-group561:
-group656:
+group574:
+group669:
 	CMPQ         R9, $0x01
-	JLT          group657
+	JLT          group670
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9199,37 +9246,37 @@ group656:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols659
+	JGT          cols672
 
-cols658:
+cols671:
 	CMPB       40(AX), $0x00
-	JNE        half660
+	JNE        half673
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both661
+	JMP        both674
 
-half660:
+half673:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both661:
+both674:
 	CMPB       64(AX), $0x00
-	JNE        half662
+	JNE        half675
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both663
+	JMP        both676
 
-half662:
+half675:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both663:
+both676:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9260,38 +9307,38 @@ both663:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols658
+	JLE         cols671
 
-cols659:
+cols672:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols665
+	JGT  cols678
 
-cols664:
+cols677:
 	CMPB       40(AX), $0x00
-	JNE        half666
+	JNE        half679
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both667
+	JMP        both680
 
-half666:
+half679:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both667:
+both680:
 	CMPB       64(AX), $0x00
-	JNE        half668
+	JNE        half681
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both669
+	JMP        both682
 
-half668:
+half681:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both669:
+both682:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9310,35 +9357,35 @@ both669:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols664
+	JLE         cols677
 
-cols665:
+cols678:
 	CMPQ       CX, DX
-	JGE        row670
+	JGE        row683
 	CMPB       40(AX), $0x00
-	JNE        half671
+	JNE        half684
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both672
+	JMP        both685
 
-half671:
+half684:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both672:
+both685:
 	CMPB       64(AX), $0x00
-	JNE        half673
+	JNE        half686
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both674
+	JMP        both687
 
-half673:
+half686:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both674:
+both687:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9355,7 +9402,7 @@ both674:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row670:
+row683:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9384,32 +9431,32 @@ row670:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols676
+	JGT           cols689
 
-cols675:
+cols688:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half677
+	JNE     half690
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both678
+	JMP     both691
 
-half677:
+half690:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both678:
+both691:
 	CMPB    64(AX), $0x00
-	JNE     half679
+	JNE     half692
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both680
+	JMP     both693
 
-half679:
+half692:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both680:
+both693:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9421,30 +9468,30 @@ both680:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half681
+	JNE         half694
 	CMPB        17(AX), $0x00
-	JEQ         near683
+	JEQ         near696
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed684
+	JMP         placed697
 
-near683:
+near696:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed684:
-	JMP both682
+placed697:
+	JMP both695
 
-half681:
+half694:
 	CMPB native+8(FP), $0x00
-	JEQ  ours685
+	JEQ  ours698
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both686
+	JMP  both699
 
-ours685:
+ours698:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9462,77 +9509,77 @@ ours685:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both686:
+both699:
 	CMPB     17(AX), $0x00
-	JEQ      near687
+	JEQ      near700
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed688
+	JMP      placed701
 
-near687:
+near700:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed688:
-both682:
+placed701:
+both695:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols675
-
-cols676:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols690
+	JLE  cols688
 
 cols689:
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JGT  cols703
+
+cols702:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half691
+	JNE     half704
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both692
+	JMP     both705
 
-half691:
+half704:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both692:
+both705:
 	CMPB    64(AX), $0x00
-	JNE     half693
+	JNE     half706
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both694
+	JMP     both707
 
-half693:
+half706:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both694:
+both707:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half695
+	JNE         half708
 	CMPB        17(AX), $0x00
-	JEQ         near697
+	JEQ         near710
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed698
+	JMP         placed711
 
-near697:
+near710:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed698:
-	JMP both696
+placed711:
+	JMP both709
 
-half695:
+half708:
 	CMPB native+8(FP), $0x00
-	JEQ  ours699
+	JEQ  ours712
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both700
+	JMP  both713
 
-ours699:
+ours712:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -9545,59 +9592,59 @@ ours699:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both700:
+both713:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both696:
+both709:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols689
+	JLE  cols702
 
-cols690:
+cols703:
 	CMPQ      CX, DX
-	JGE       row701
+	JGE       row714
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half702
+	JNE       half715
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both703
+	JMP       both716
 
-half702:
+half715:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both703:
+both716:
 	CMPB      64(AX), $0x00
-	JNE       half704
+	JNE       half717
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both705
+	JMP       both718
 
-half704:
+half717:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both705:
+both718:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half706
+	JNE         half719
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both707
+	JMP         both720
 
-half706:
+half719:
 	CMPB native+8(FP), $0x00
-	JEQ  ours708
+	JEQ  ours721
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both709
+	JMP  both722
 
-ours708:
+ours721:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9610,19 +9657,19 @@ ours708:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both709:
+both722:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both707:
-row701:
+both720:
+row714:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group656
+	JMP  group669
 
-group657:
-done461:
+group670:
+done474:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -9633,16 +9680,16 @@ TEXT ·softmaxAVX512(SB), $17176-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half710
-	JMP     both711
+	JNE     half723
+	JMP     both724
 
-half710:
+half723:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both711:
+both724:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -9654,7 +9701,7 @@ both711:
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer713
+	JGT          longer726
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -9663,12 +9710,12 @@ both711:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far714:
+far727:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far714
+	JLT   far727
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 16232(SP)
@@ -9677,22 +9724,22 @@ far714:
 	MOVQ  BX, 16240(SP)
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    off715
+	JZ    off728
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  40(AX), $0x00
-	JNE   half717
+	JNE   half730
 	ADDQ  DI, DI
-	JMP   both718
+	JMP   both731
 
-half717:
-both718:
+half730:
+both731:
 	CMPQ         DI, 32(AX)
-	JNE          off715
+	JNE          off728
 	CMPQ         64(AX), $0x00
-	JEQ          on716
+	JEQ          on729
 	CMPB         120(AX), $0x00
-	JEQ          off715
+	JEQ          off728
 	MOVQ         128(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -9701,19 +9748,19 @@ both718:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear719:
+clear732:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear719
+	JNZ       clear732
 
-on716:
+on729:
 	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16232(SP)
 
-off715:
-sixteen720:
+off728:
+sixteen733:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
@@ -9722,60 +9769,60 @@ sixteen720:
 	MOVQ    SI, 24(SP)
 	MOVQ    24(SP), SI
 	CMPQ    16232(SP), $0x00
-	JEQ     span722
+	JEQ     span735
 	MOVQ    24(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip723
+	JZ      skip736
 	MOVL    (DI)(SI*4), SI
 
-skip723:
+skip736:
 	INCQ SI
 	SUBQ 16256(SP), SI
 	CMPQ SI, $0x40
-	JGT  end721
+	JGT  end734
 
-span722:
+span735:
 	MOVQ         SI, 16264(SP)
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip724
+	JZ           skip737
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         24(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip727
+	JZ           skip740
 	MOVL         (R10)(R8*4), R8
 
-skip727:
+skip740:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip728
+	JZ    skip741
 	MOVL  (R10)(R9*4), R9
 
-skip728:
+skip741:
 	SUBQ  R8, R9
 	INCQ  R9
 	CMPQ  R9, 24(SP)
-	JNE   apart725
+	JNE   apart738
 	CMPQ  24(SP), $0x10
-	JNE   apart725
+	JNE   apart738
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip729
+	JZ    skip742
 	MOVL  (R8)(DI*4), DI
 
-skip729:
+skip742:
 	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels726
+	JMP       labels739
 
-apart725:
+apart738:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9784,22 +9831,22 @@ apart725:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip730
+	JZ           skip743
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole731
+	JLE          whole744
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
-	JMP          have732
+	JMP          have745
 
-whole731:
+whole744:
 	VMOVDQU32 (R8)(DI*4), Z4
 
-have732:
-skip730:
+have745:
+skip743:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9807,36 +9854,36 @@ skip730:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-labels726:
-skip724:
+labels739:
+skip737:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip736
+	JZ           skip749
 	MOVL         (R8)(SI*4), SI
 
-skip736:
+skip749:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
 	MOVQ  DX, R9
 	ADDQ  R9, R9
 	CMPB  16(AX), $0x00
-	JNE   half737
+	JNE   half750
 	ADDQ  R9, R9
-	JMP   both738
+	JMP   both751
 
-half737:
-both738:
+half750:
+both751:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip739
+	JZ    skip752
 	MOVL  (R10)(R8*4), R8
 
-skip739:
+skip752:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -9845,20 +9892,20 @@ skip739:
 	LEAQ  -1(CX)(R11*1), R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip740
+	JZ    skip753
 	MOVL  (R12)(R10*4), R10
 
-skip740:
+skip753:
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip741
+	JZ    skip754
 	MOVL  (R12)(R11*4), R11
 
-skip741:
+skip754:
 	SUBQ R10, R11
 	INCQ R11
 	CMPQ R11, 24(SP)
-	JNE  apart734
+	JNE  apart747
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -9867,20 +9914,20 @@ skip741:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have733
+	JLE  have746
 
-apart734:
+apart747:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half743
+	JNE  half756
 	ADDQ SI, SI
-	JMP  both744
+	JMP  both757
 
-half743:
-both744:
+half756:
+both757:
 	CMPQ         SI, $0x40
-	JLE          few742
+	JLE          few755
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -9891,22 +9938,22 @@ both744:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip745
+	JZ           skip758
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole746
+	JLE          whole759
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have747
+	JMP          have760
 
-whole746:
+whole759:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have747:
-skip745:
+have760:
+skip758:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9921,19 +9968,19 @@ skip745:
 	VMOVDQU64     Z5, 16336(SP)
 	XORQ          SI, SI
 
-ask748:
+ask761:
 	MOVQ         16272(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask748
+	JLT          ask761
 	CMPQ         16232(SP), $0x00
-	JNE          few742
+	JNE          few755
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip749
+	JZ           skip762
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
@@ -9944,22 +9991,22 @@ ask748:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip750
+	JZ           skip763
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole751
+	JLE          whole764
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have752
+	JMP          have765
 
-whole751:
+whole764:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have752:
-skip750:
+have765:
+skip763:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9974,17 +10021,17 @@ skip750:
 	VMOVDQU64     Z5, 16464(SP)
 	XORQ          SI, SI
 
-ask753:
+ask766:
 	MOVQ       16400(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask753
+	JLT        ask766
 
-skip749:
-few742:
+skip762:
+few755:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
@@ -9995,22 +10042,22 @@ few742:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip754
+	JZ           skip767
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole755
+	JLE          whole768
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have756
+	JMP          have769
 
-whole755:
+whole768:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have756:
-skip754:
+have769:
+skip767:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -10027,12 +10074,12 @@ skip754:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half757
+	JNE           half770
 	ADDQ          R9, R9
-	JMP           both758
+	JMP           both771
 
-half757:
-both758:
+half770:
+both771:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  24(SP), R11
@@ -10041,24 +10088,24 @@ both758:
 	ANDQ  $-16, R10
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip760
+	JZ    skip773
 	MOVL  (R12)(R11*4), R11
 
-skip760:
+skip773:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact759
+	JGT   exact772
 	MOVQ  R10, R9
 
-exact759:
+exact772:
 	CMPB 16(AX), $0x00
-	JNE  half761
+	JNE  half774
 
-piece763:
+piece776:
 	CMPQ            R9, $0x10
-	JLT             short764
+	JLT             short777
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10106,11 +10153,11 @@ piece763:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece763
+	JMP             piece776
 
-short764:
+short777:
 	TESTQ        R9, R9
-	JZ           pieces765
+	JZ           pieces778
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10181,13 +10228,13 @@ short764:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces765:
-	JMP both762
+pieces778:
+	JMP both775
 
-half761:
-piece766:
+half774:
+piece779:
 	CMPQ            R9, $0x10
-	JLT             short767
+	JLT             short780
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10247,11 +10294,11 @@ piece766:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece766
+	JMP             piece779
 
-short767:
+short780:
 	TESTQ        R9, R9
-	JZ           pieces768
+	JZ           pieces781
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10334,11 +10381,11 @@ short767:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces768:
-both762:
-	JMP read735
+pieces781:
+both775:
+	JMP read748
 
-have733:
+have746:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10347,16 +10394,16 @@ have733:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half769
+	JNE  half782
 	ADDQ R13, R13
-	JMP  both770
+	JMP  both783
 
-half769:
-both770:
+half782:
+both783:
 	CMPB 16(AX), $0x00
-	JNE  half771
+	JNE  half784
 
-piece773:
+piece786:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10391,11 +10438,11 @@ piece773:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece773
-	JMP             both772
+	JG              piece786
+	JMP             both785
 
-half771:
-piece774:
+half784:
+piece787:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10442,10 +10489,10 @@ piece774:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece774
+	JG              piece787
 
-both772:
-read735:
+both785:
+read748:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10464,14 +10511,14 @@ read735:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four775:
+four788:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four775
+	JLT          four788
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10488,10 +10535,10 @@ four775:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip776
+	JZ           skip789
 	MOVL         (DI)(SI*4), SI
 
-skip776:
+skip789:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10503,42 +10550,56 @@ skip776:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip777
+	JZ      skip790
 	MOVL    (R8)(DI*4), DI
 
-skip777:
+skip790:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
+	CMPB  18(AX), $0x00
+	JEQ   near791
+	CMPB  16(AX), $0x00
+	JNE   near791
+	CMPQ  64(AX), $0x00
+	JNE   near791
+	ANDQ  $-256, SI
+	SHRQ  $0x06, SI
+	RORB  $0x02, SI
+	SHLQ  $0x06, SI
+	JMP   asked792
+
+near791:
+asked792:
 	LEAQ  3584(BX), R8
 	MOVQ  16240(SP), R9
 	MOVQ  16248(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip779
+	JZ    skip794
 	MOVL  (R12)(R11*4), R11
 
-skip779:
+skip794:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near778
+	JEQ   near793
 	MOVQ  BX, R11
 
-near778:
+near793:
 	CMPB 16(AX), $0x00
-	JNE  half780
+	JNE  half795
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four782:
+four797:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled783
+	JEQ           unlabelled798
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10559,20 +10620,41 @@ four782:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled783:
-	PREFETCHT0   (SI)
-	PREFETCHT0   64(SI)
-	ADDQ         $0x00000080, SI
-	PREFETCHT0   (DI)
-	PREFETCHT0   64(DI)
-	ADDQ         $0x00000080, DI
+unlabelled798:
+	CMPB       18(AX), $0x00
+	JEQ        near799
+	CMPB       16(AX), $0x00
+	JNE        near799
+	CMPQ       64(AX), $0x00
+	JNE        near799
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same801
+	ADDQ       $0x00003000, SI
+
+same801:
+	JMP asked800
+
+near799:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ADDQ       $0x00000080, SI
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	ADDQ       $0x00000080, DI
+
+asked800:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	PREFETCHT0   128(R11)
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none784
+	JLT          none802
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10586,23 +10668,23 @@ unlabelled783:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near785
+	JNZ          near803
 	CMPB         41(AX), $0x00
-	JEQ          near785
+	JEQ          near803
 	VMOVNTDQ     Z13, -256(R9)
 	VMOVNTDQ     Z14, -192(R9)
 	VMOVNTDQ     Z15, -128(R9)
 	VMOVNTDQ     Z16, -64(R9)
-	JMP          moved786
+	JMP          moved804
 
-near785:
+near803:
 	VMOVDQU64 Z13, -256(R9)
 	VMOVDQU64 Z14, -192(R9)
 	VMOVDQU64 Z15, -128(R9)
 	VMOVDQU64 Z16, -64(R9)
 
-moved786:
-none784:
+moved804:
+none802:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10687,21 +10769,21 @@ none784:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four782
-	JMP          both781
+	JLT          four797
+	JMP          both796
 
-half780:
+half795:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four787:
+four805:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled788
+	JEQ           unlabelled806
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10722,7 +10804,7 @@ four787:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled788:
+unlabelled806:
 	PREFETCHT0   (SI)
 	ADDQ         $0x00000040, SI
 	PREFETCHT0   (DI)
@@ -10731,7 +10813,7 @@ unlabelled788:
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none789
+	JLT          none807
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10741,19 +10823,19 @@ unlabelled788:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near790
+	JNZ          near808
 	CMPB         41(AX), $0x00
-	JEQ          near790
+	JEQ          near808
 	VMOVNTDQ     Z13, -128(R9)
 	VMOVNTDQ     Z14, -64(R9)
-	JMP          moved791
+	JMP          moved809
 
-near790:
+near808:
 	VMOVDQU64 Z13, -128(R9)
 	VMOVDQU64 Z14, -64(R9)
 
-moved791:
-none789:
+moved809:
+none807:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10801,12 +10883,12 @@ none789:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four787
+	JLT          four805
 
-both781:
-line792:
+both796:
+line810:
 	CMPQ         R10, $0x40
-	JLT          last793
+	JLT          last811
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -10814,19 +10896,19 @@ line792:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near794
+	JNZ          near812
 	CMPB         41(AX), $0x00
-	JEQ          near794
+	JEQ          near812
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved795
+	JMP          moved813
 
-near794:
+near812:
 	VMOVDQU64 Z9, -64(R9)
 
-moved795:
-	JMP line792
+moved813:
+	JMP line810
 
-last793:
+last811:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10851,7 +10933,7 @@ last793:
 	VMOVUPS      Z5, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip796
+	JZ           skip814
 	VSUBPS       Z3, Z4, Z3
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -10868,10 +10950,10 @@ last793:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip796:
+skip814:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip797
+	JZ           skip815
 	VBROADCASTSS 104(AX), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VRCP14PS     Z5, Z4
@@ -10882,33 +10964,33 @@ skip796:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half798
+	JNE          half816
 	ADDQ         SI, SI
-	JMP          both799
+	JMP          both817
 
-half798:
-both799:
+half816:
+both817:
 	MOVQ  CX, DI
 	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip801
+	JZ    skip819
 	MOVL  (R9)(DI*4), DI
 
-skip801:
+skip819:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip802
+	JZ    skip820
 	MOVL  (R9)(R8*4), R8
 
-skip802:
+skip820:
 	SUBQ      DI, R8
 	INCQ      R8
 	CMPQ      R8, 24(SP)
-	JNE       apart800
+	JNE       apart818
 	CMPQ      16232(SP), $0x00
-	JEQ       apart800
+	JEQ       apart818
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -10927,11 +11009,11 @@ skip802:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half804
+	JNE       half822
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece806:
+piece824:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10983,14 +11065,14 @@ piece806:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece806
-	JMP           both805
+	JNE           piece824
+	JMP           both823
 
-half804:
+half822:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece807:
+piece825:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -11034,7 +11116,7 @@ piece807:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours808
+	JEQ           ours826
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11051,9 +11133,9 @@ piece807:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both809
+	JMP  both827
 
-ours808:
+ours826:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11104,7 +11186,7 @@ ours808:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both809:
+both827:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11134,39 +11216,39 @@ both809:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece807
+	JNE           piece825
 
-both805:
-	JMP written803
+both823:
+	JMP written821
 
-apart800:
+apart818:
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPQ      16232(SP), $0x00
-	JEQ       off810
+	JEQ       off828
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	CMPB      40(AX), $0x00
-	JNE       half811
+	JNE       half829
 	ADDQ      SI, SI
-	JMP       both812
+	JMP       both830
 
-half811:
-both812:
+half829:
+both830:
 	CMPQ  SI, $0x40
-	JLE   off810
+	JLE   off828
 	CMPB  40(AX), $0x00
-	JNE   half813
+	JNE   half831
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off815
+	JEQ   off833
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off815:
+off833:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11175,22 +11257,22 @@ off815:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip816
+	JZ           skip834
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole817
+	JLE          whole835
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have818
+	JMP          have836
 
-whole817:
+whole835:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have818:
-skip816:
+have836:
+skip834:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11206,12 +11288,12 @@ skip816:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half819
+	JNE           half837
 	ADDQ          SI, SI
-	JMP           both820
+	JMP           both838
 
-half819:
-both820:
+half837:
+both838:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11219,7 +11301,7 @@ both820:
 	SHLQ $0x04, DI
 	ADDQ BX, DI
 
-piece821:
+piece839:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11295,395 +11377,7 @@ piece821:
 	MOVQ          16776(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece821
-	JMP           both814
-
-half813:
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	CMPQ  16232(SP), $0x00
-	JEQ   off822
-	LEAQ  3584(BX), SI
-	ADDQ  16248(SP), SI
-	MOVQ  16256(SP), R8
-	IMULQ DI, R8
-	SUBQ  R8, SI
-
-off822:
-	LEAQ         (CX), R8
-	VPBROADCASTD R8, Z4
-	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z4, Z4
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           skip823
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(R8), R10
-	CMPQ         R10, 48(AX)
-	JLE          whole824
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z4*4), K1, Z6
-	VMOVDQA32    Z6, Z4
-	JMP          have825
-
-whole824:
-	VMOVDQU32 (R9)(R8*4), Z4
-
-have825:
-skip823:
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z4, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16784(SP)
-	VEXTRACTI64X4 $0x01, Z4, Y4
-	VPMOVZXDQ     Y4, Z4
-	VPMULUDQ      Z6, Z4, Z4
-	VPADDQ        Z7, Z4, Z4
-	VMOVDQU64     Z4, 16848(SP)
-	MOVQ          DX, SI
-	ADDQ          SI, SI
-	CMPB          40(AX), $0x00
-	JNE           half826
-	ADDQ          SI, SI
-	JMP           both827
-
-half826:
-both827:
-	MOVQ SI, R8
-	ADDQ $0x0f, SI
-	ANDQ $-16, SI
-	MOVQ SI, DI
-	SHLQ $0x05, DI
-	ADDQ BX, DI
-
-piece828:
-	SUBQ          $0x00000200, DI
-	SUBQ          $0x10, SI
-	MOVQ          DI, R9
-	SUBQ          BX, R9
-	MOVQ          R9, R10
-	LEAQ          elementNumbers<>+0(SB), R9
-	SHRQ          $0x04, R10
-	VMOVUPS       (DI), Z4
-	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       64(DI), Z6
-	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       128(DI), Z7
-	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VMOVUPS       192(DI), Z8
-	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z8, K1, Z8
-	VMULPS        Z2, Z8, Z8
-	VMOVUPS       256(DI), Z9
-	VPCMPEQD.BCST 16(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z9, K1, Z9
-	VMULPS        Z2, Z9, Z9
-	VMOVUPS       320(DI), Z10
-	VPCMPEQD.BCST 20(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z10, K1, Z10
-	VMULPS        Z2, Z10, Z10
-	VMOVUPS       384(DI), Z11
-	VPCMPEQD.BCST 24(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z11, K1, Z11
-	VMULPS        Z2, Z11, Z11
-	VMOVUPS       448(DI), Z12
-	VPCMPEQD.BCST 28(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z12, K1, Z12
-	VMULPS        Z2, Z12, Z12
-	CMPB          native+8(FP), $0x00
-	JEQ           ours829
-
-	// VCVTNE2PS2BF16 Z4, Z6, Z13
-	LONG $0x484f7262
-	WORD $0xec72
-
-	// VCVTNE2PS2BF16 Z7, Z8, Z4
-	LONG $0x483ff262
-	WORD $0xe772
-
-	// VCVTNE2PS2BF16 Z9, Z10, Z6
-	LONG $0x482fd262
-	WORD $0xf172
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z7
-	LONG $0x481fd262
-	WORD $0xfb72
-	JMP  both830
-
-ours829:
-	VBROADCASTSS element00010000<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00008000<>+0(SB), Z16
-	VBROADCASTSS element00400000<>+0(SB), Z17
-	VMOVDQU32    elementUpper<>+0(SB), Z18
-	VPTESTMD     Z14, Z4, K1
-	VPADDD       Z15, Z4, Z13
-	VPADDD       Z16, Z4, K1, Z13
-	VCMPPS       $0x03, Z4, Z4, K1
-	VPORD        Z17, Z4, K1, Z13
-	VPTESTMD     Z14, Z6, K1
-	VPADDD       Z15, Z6, Z4
-	VPADDD       Z16, Z6, K1, Z4
-	VCMPPS       $0x03, Z6, Z6, K1
-	VPORD        Z17, Z6, K1, Z4
-	VPERMT2W     Z4, Z18, Z13
-	VPTESTMD     Z14, Z7, K1
-	VPADDD       Z15, Z7, Z4
-	VPADDD       Z16, Z7, K1, Z4
-	VCMPPS       $0x03, Z7, Z7, K1
-	VPORD        Z17, Z7, K1, Z4
-	VPTESTMD     Z14, Z8, K1
-	VPADDD       Z15, Z8, Z6
-	VPADDD       Z16, Z8, K1, Z6
-	VCMPPS       $0x03, Z8, Z8, K1
-	VPORD        Z17, Z8, K1, Z6
-	VPERMT2W     Z6, Z18, Z4
-	VPTESTMD     Z14, Z9, K1
-	VPADDD       Z15, Z9, Z6
-	VPADDD       Z16, Z9, K1, Z6
-	VCMPPS       $0x03, Z9, Z9, K1
-	VPORD        Z17, Z9, K1, Z6
-	VPTESTMD     Z14, Z10, K1
-	VPADDD       Z15, Z10, Z7
-	VPADDD       Z16, Z10, K1, Z7
-	VCMPPS       $0x03, Z10, Z10, K1
-	VPORD        Z17, Z10, K1, Z7
-	VPERMT2W     Z7, Z18, Z6
-	VPTESTMD     Z14, Z11, K1
-	VPADDD       Z15, Z11, Z7
-	VPADDD       Z16, Z11, K1, Z7
-	VCMPPS       $0x03, Z11, Z11, K1
-	VPORD        Z17, Z11, K1, Z7
-	VPTESTMD     Z14, Z12, K1
-	VPADDD       Z15, Z12, Z8
-	VPADDD       Z16, Z12, K1, Z8
-	VCMPPS       $0x03, Z12, Z12, K1
-	VPORD        Z17, Z12, K1, Z8
-	VPERMT2W     Z8, Z18, Z7
-
-both830:
-	VPERMW        Z13, Z3, Z13
-	VPERMW        Z4, Z3, Z4
-	VPERMW        Z6, Z3, Z6
-	VPERMW        Z7, Z3, Z7
-	VUNPCKLPS     Z4, Z13, Z8
-	VUNPCKHPS     Z4, Z13, Z9
-	VUNPCKLPS     Z7, Z6, Z4
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z4, Z8, Z7
-	VUNPCKHPD     Z4, Z8, Z4
-	VUNPCKLPD     Z6, Z9, Z8
-	VUNPCKHPD     Z6, Z9, Z6
-	MOVQ          R8, R9
-	SUBQ          SI, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0x000000ff, R10
-	BZHIQ         R9, R10, R10
-	IMUL3Q        $0x01010101, R10, R10
-	KMOVD         R10, K1
-	VMOVDQU16.Z   Z7, K1, Z7
-	VMOVDQU16.Z   Z4, K1, Z4
-	VMOVDQU16.Z   Z8, K1, Z8
-	VMOVDQU16.Z   Z6, K1, Z6
-	MOVQ          16784(SP), R9
-	VMOVUPS       X7, (R9)(SI*1)
-	MOVQ          16792(SP), R9
-	VMOVUPS       X4, (R9)(SI*1)
-	MOVQ          16800(SP), R9
-	VMOVUPS       X8, (R9)(SI*1)
-	MOVQ          16808(SP), R9
-	VMOVUPS       X6, (R9)(SI*1)
-	MOVQ          16816(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
-	MOVQ          16824(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, (R9)(SI*1)
-	MOVQ          16832(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, (R9)(SI*1)
-	MOVQ          16840(SP), R9
-	VEXTRACTF32X4 $0x01, Z6, (R9)(SI*1)
-	MOVQ          16848(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
-	MOVQ          16856(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, (R9)(SI*1)
-	MOVQ          16864(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, (R9)(SI*1)
-	MOVQ          16872(SP), R9
-	VEXTRACTF32X4 $0x02, Z6, (R9)(SI*1)
-	MOVQ          16880(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
-	MOVQ          16888(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
-	MOVQ          16896(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, (R9)(SI*1)
-	MOVQ          16904(SP), R9
-	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
-	TESTQ         SI, SI
-	JNZ           piece828
-
-both814:
-	JMP written803
-
-off810:
-	CMPB  40(AX), $0x00
-	JNE   half831
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	CMPQ  16232(SP), $0x00
-	JEQ   off833
-	LEAQ  3584(BX), SI
-	ADDQ  16248(SP), SI
-	MOVQ  16256(SP), R8
-	IMULQ DI, R8
-	SUBQ  R8, SI
-
-off833:
-	LEAQ         (CX), R8
-	VPBROADCASTD R8, Z3
-	VPADDD       elementNumbers<>+0(SB), Z3, Z3
-	VPBROADCASTD 48(AX), Z4
-	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
-	VPMINUD      Z4, Z3, Z3
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           skip834
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	LEAQ         16(R8), R10
-	CMPQ         R10, 48(AX)
-	JLE          whole835
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z3*4), K1, Z4
-	VMOVDQA32    Z4, Z3
-	JMP          have836
-
-whole835:
-	VMOVDQU32 (R9)(R8*4), Z3
-
-have836:
-skip834:
-	VPBROADCASTQ  DI, Z4
-	VPBROADCASTQ  SI, Z6
-	VEXTRACTI64X4 $0x00, Z3, Y7
-	VPMOVZXDQ     Y7, Z7
-	VPMULUDQ      Z4, Z7, Z7
-	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16912(SP)
-	VEXTRACTI64X4 $0x01, Z3, Y3
-	VPMOVZXDQ     Y3, Z3
-	VPMULUDQ      Z4, Z3, Z3
-	VPADDQ        Z6, Z3, Z3
-	VMOVDQU64     Z3, 16976(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
-	CMPB          40(AX), $0x00
-	JNE           half837
-	ADDQ          R8, R8
-	JMP           both838
-
-half837:
-both838:
-	XORQ SI, SI
-
-piece839:
-	MOVQ          DI, R9
-	SUBQ          BX, R9
-	MOVQ          R9, R10
-	LEAQ          elementNumbers<>+0(SB), R9
-	SHRQ          $0x04, R10
-	VMOVUPS       (DI), Z3
-	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z3, K1, Z3
-	VMULPS        Z2, Z3, Z3
-	VMOVUPS       64(DI), Z4
-	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       128(DI), Z6
-	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       192(DI), Z7
-	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VUNPCKLPS     Z4, Z3, Z8
-	VUNPCKHPS     Z4, Z3, Z4
-	VUNPCKLPS     Z7, Z6, Z3
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z3, Z8, Z7
-	VUNPCKHPD     Z3, Z8, Z3
-	VUNPCKLPD     Z6, Z4, Z8
-	VUNPCKHPD     Z6, Z4, Z4
-	MOVQ          R8, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0xffffffff, R10
-	BZHIQ         R9, R10, R10
-	KMOVD         R10, K1
-	MOVQ          16912(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16920(SP), R9
-	VEXTRACTF32X4 $0x00, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16928(SP), R9
-	VEXTRACTF32X4 $0x00, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16936(SP), R9
-	VEXTRACTF32X4 $0x00, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16944(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16952(SP), R9
-	VEXTRACTF32X4 $0x01, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16960(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16968(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16976(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16984(SP), R9
-	VEXTRACTF32X4 $0x02, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16992(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17000(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17008(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17016(SP), R9
-	VEXTRACTF32X4 $0x03, Z3, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          17024(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          17032(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
-	ADDQ          $0x10, SI
-	ADDQ          $0x00000100, DI
-	SUBQ          $0x10, R8
-	JG            piece839
+	JNZ           piece839
 	JMP           both832
 
 half831:
@@ -11728,25 +11422,31 @@ skip841:
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 17040(SP)
+	VMOVDQU64     Z8, 16784(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z6, Z4, Z4
 	VPADDQ        Z7, Z4, Z4
-	VMOVDQU64     Z4, 17104(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
+	VMOVDQU64     Z4, 16848(SP)
+	MOVQ          DX, SI
+	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
 	JNE           half844
-	ADDQ          R8, R8
+	ADDQ          SI, SI
 	JMP           both845
 
 half844:
 both845:
-	XORQ SI, SI
+	MOVQ SI, R8
+	ADDQ $0x0f, SI
+	ANDQ $-16, SI
+	MOVQ SI, DI
+	SHLQ $0x05, DI
+	ADDQ BX, DI
 
 piece846:
+	SUBQ          $0x00000200, DI
+	SUBQ          $0x10, SI
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11869,6 +11569,388 @@ both848:
 	VUNPCKLPD     Z6, Z9, Z8
 	VUNPCKHPD     Z6, Z9, Z6
 	MOVQ          R8, R9
+	SUBQ          SI, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0x000000ff, R10
+	BZHIQ         R9, R10, R10
+	IMUL3Q        $0x01010101, R10, R10
+	KMOVD         R10, K1
+	VMOVDQU16.Z   Z7, K1, Z7
+	VMOVDQU16.Z   Z4, K1, Z4
+	VMOVDQU16.Z   Z8, K1, Z8
+	VMOVDQU16.Z   Z6, K1, Z6
+	MOVQ          16784(SP), R9
+	VMOVUPS       X7, (R9)(SI*1)
+	MOVQ          16792(SP), R9
+	VMOVUPS       X4, (R9)(SI*1)
+	MOVQ          16800(SP), R9
+	VMOVUPS       X8, (R9)(SI*1)
+	MOVQ          16808(SP), R9
+	VMOVUPS       X6, (R9)(SI*1)
+	MOVQ          16816(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
+	MOVQ          16824(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, (R9)(SI*1)
+	MOVQ          16832(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, (R9)(SI*1)
+	MOVQ          16840(SP), R9
+	VEXTRACTF32X4 $0x01, Z6, (R9)(SI*1)
+	MOVQ          16848(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
+	MOVQ          16856(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, (R9)(SI*1)
+	MOVQ          16864(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, (R9)(SI*1)
+	MOVQ          16872(SP), R9
+	VEXTRACTF32X4 $0x02, Z6, (R9)(SI*1)
+	MOVQ          16880(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
+	MOVQ          16888(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
+	MOVQ          16896(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, (R9)(SI*1)
+	MOVQ          16904(SP), R9
+	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
+	TESTQ         SI, SI
+	JNZ           piece846
+
+both832:
+	JMP written821
+
+off828:
+	CMPB  40(AX), $0x00
+	JNE   half849
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	CMPQ  16232(SP), $0x00
+	JEQ   off851
+	LEAQ  3584(BX), SI
+	ADDQ  16248(SP), SI
+	MOVQ  16256(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off851:
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z3
+	VPADDD       elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD 48(AX), Z4
+	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD      Z4, Z3, Z3
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip852
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	LEAQ         16(R8), R10
+	CMPQ         R10, 48(AX)
+	JLE          whole853
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K1
+	VPGATHERDD   (R9)(Z3*4), K1, Z4
+	VMOVDQA32    Z4, Z3
+	JMP          have854
+
+whole853:
+	VMOVDQU32 (R9)(R8*4), Z3
+
+have854:
+skip852:
+	VPBROADCASTQ  DI, Z4
+	VPBROADCASTQ  SI, Z6
+	VEXTRACTI64X4 $0x00, Z3, Y7
+	VPMOVZXDQ     Y7, Z7
+	VPMULUDQ      Z4, Z7, Z7
+	VPADDQ        Z6, Z7, Z7
+	VMOVDQU64     Z7, 16912(SP)
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VPMULUDQ      Z4, Z3, Z3
+	VPADDQ        Z6, Z3, Z3
+	VMOVDQU64     Z3, 16976(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half855
+	ADDQ          R8, R8
+	JMP           both856
+
+half855:
+both856:
+	XORQ SI, SI
+
+piece857:
+	MOVQ          DI, R9
+	SUBQ          BX, R9
+	MOVQ          R9, R10
+	LEAQ          elementNumbers<>+0(SB), R9
+	SHRQ          $0x04, R10
+	VMOVUPS       (DI), Z3
+	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z3, K1, Z3
+	VMULPS        Z2, Z3, Z3
+	VMOVUPS       64(DI), Z4
+	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       128(DI), Z6
+	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       192(DI), Z7
+	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VUNPCKLPS     Z4, Z3, Z8
+	VUNPCKHPS     Z4, Z3, Z4
+	VUNPCKLPS     Z7, Z6, Z3
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z3, Z8, Z7
+	VUNPCKHPD     Z3, Z8, Z3
+	VUNPCKLPD     Z6, Z4, Z8
+	VUNPCKHPD     Z6, Z4, Z4
+	MOVQ          R8, R9
+	SHRQ          $0x01, R9
+	MOVQ          $0xffffffff, R10
+	BZHIQ         R9, R10, R10
+	KMOVD         R10, K1
+	MOVQ          16912(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16920(SP), R9
+	VEXTRACTF32X4 $0x00, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16928(SP), R9
+	VEXTRACTF32X4 $0x00, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16936(SP), R9
+	VEXTRACTF32X4 $0x00, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16944(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16952(SP), R9
+	VEXTRACTF32X4 $0x01, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16960(SP), R9
+	VEXTRACTF32X4 $0x01, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16968(SP), R9
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16976(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16984(SP), R9
+	VEXTRACTF32X4 $0x02, Z3, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          16992(SP), R9
+	VEXTRACTF32X4 $0x02, Z8, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          17000(SP), R9
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          17008(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X6
+	VMOVDQU16     X6, K1, (R9)(SI*1)
+	MOVQ          17016(SP), R9
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          17024(SP), R9
+	VEXTRACTF32X4 $0x03, Z8, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          17032(SP), R9
+	VEXTRACTF32X4 $0x03, Z4, X3
+	VMOVDQU16     X3, K1, (R9)(SI*1)
+	ADDQ          $0x10, SI
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x10, R8
+	JG            piece857
+	JMP           both850
+
+half849:
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	CMPQ  16232(SP), $0x00
+	JEQ   off858
+	LEAQ  3584(BX), SI
+	ADDQ  16248(SP), SI
+	MOVQ  16256(SP), R8
+	IMULQ DI, R8
+	SUBQ  R8, SI
+
+off858:
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z4, Z4
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip859
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	LEAQ         16(R8), R10
+	CMPQ         R10, 48(AX)
+	JLE          whole860
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K1
+	VPGATHERDD   (R9)(Z4*4), K1, Z6
+	VMOVDQA32    Z6, Z4
+	JMP          have861
+
+whole860:
+	VMOVDQU32 (R9)(R8*4), Z4
+
+have861:
+skip859:
+	VPBROADCASTQ  DI, Z6
+	VPBROADCASTQ  SI, Z7
+	VEXTRACTI64X4 $0x00, Z4, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 17040(SP)
+	VEXTRACTI64X4 $0x01, Z4, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z6, Z4, Z4
+	VPADDQ        Z7, Z4, Z4
+	VMOVDQU64     Z4, 17104(SP)
+	MOVQ          BX, DI
+	MOVQ          DX, R8
+	ADDQ          R8, R8
+	CMPB          40(AX), $0x00
+	JNE           half862
+	ADDQ          R8, R8
+	JMP           both863
+
+half862:
+both863:
+	XORQ SI, SI
+
+piece864:
+	MOVQ          DI, R9
+	SUBQ          BX, R9
+	MOVQ          R9, R10
+	LEAQ          elementNumbers<>+0(SB), R9
+	SHRQ          $0x04, R10
+	VMOVUPS       (DI), Z4
+	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z4, K1, Z4
+	VMULPS        Z2, Z4, Z4
+	VMOVUPS       64(DI), Z6
+	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z6, K1, Z6
+	VMULPS        Z2, Z6, Z6
+	VMOVUPS       128(DI), Z7
+	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z7, K1, Z7
+	VMULPS        Z2, Z7, Z7
+	VMOVUPS       192(DI), Z8
+	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z8, K1, Z8
+	VMULPS        Z2, Z8, Z8
+	VMOVUPS       256(DI), Z9
+	VPCMPEQD.BCST 16(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z9, K1, Z9
+	VMULPS        Z2, Z9, Z9
+	VMOVUPS       320(DI), Z10
+	VPCMPEQD.BCST 20(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z10, K1, Z10
+	VMULPS        Z2, Z10, Z10
+	VMOVUPS       384(DI), Z11
+	VPCMPEQD.BCST 24(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z11, K1, Z11
+	VMULPS        Z2, Z11, Z11
+	VMOVUPS       448(DI), Z12
+	VPCMPEQD.BCST 28(R9)(R10*1), Z1, K1
+	VSUBPS        Z5, Z12, K1, Z12
+	VMULPS        Z2, Z12, Z12
+	CMPB          native+8(FP), $0x00
+	JEQ           ours865
+
+	// VCVTNE2PS2BF16 Z4, Z6, Z13
+	LONG $0x484f7262
+	WORD $0xec72
+
+	// VCVTNE2PS2BF16 Z7, Z8, Z4
+	LONG $0x483ff262
+	WORD $0xe772
+
+	// VCVTNE2PS2BF16 Z9, Z10, Z6
+	LONG $0x482fd262
+	WORD $0xf172
+
+	// VCVTNE2PS2BF16 Z11, Z12, Z7
+	LONG $0x481fd262
+	WORD $0xfb72
+	JMP  both866
+
+ours865:
+	VBROADCASTSS element00010000<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00008000<>+0(SB), Z16
+	VBROADCASTSS element00400000<>+0(SB), Z17
+	VMOVDQU32    elementUpper<>+0(SB), Z18
+	VPTESTMD     Z14, Z4, K1
+	VPADDD       Z15, Z4, Z13
+	VPADDD       Z16, Z4, K1, Z13
+	VCMPPS       $0x03, Z4, Z4, K1
+	VPORD        Z17, Z4, K1, Z13
+	VPTESTMD     Z14, Z6, K1
+	VPADDD       Z15, Z6, Z4
+	VPADDD       Z16, Z6, K1, Z4
+	VCMPPS       $0x03, Z6, Z6, K1
+	VPORD        Z17, Z6, K1, Z4
+	VPERMT2W     Z4, Z18, Z13
+	VPTESTMD     Z14, Z7, K1
+	VPADDD       Z15, Z7, Z4
+	VPADDD       Z16, Z7, K1, Z4
+	VCMPPS       $0x03, Z7, Z7, K1
+	VPORD        Z17, Z7, K1, Z4
+	VPTESTMD     Z14, Z8, K1
+	VPADDD       Z15, Z8, Z6
+	VPADDD       Z16, Z8, K1, Z6
+	VCMPPS       $0x03, Z8, Z8, K1
+	VPORD        Z17, Z8, K1, Z6
+	VPERMT2W     Z6, Z18, Z4
+	VPTESTMD     Z14, Z9, K1
+	VPADDD       Z15, Z9, Z6
+	VPADDD       Z16, Z9, K1, Z6
+	VCMPPS       $0x03, Z9, Z9, K1
+	VPORD        Z17, Z9, K1, Z6
+	VPTESTMD     Z14, Z10, K1
+	VPADDD       Z15, Z10, Z7
+	VPADDD       Z16, Z10, K1, Z7
+	VCMPPS       $0x03, Z10, Z10, K1
+	VPORD        Z17, Z10, K1, Z7
+	VPERMT2W     Z7, Z18, Z6
+	VPTESTMD     Z14, Z11, K1
+	VPADDD       Z15, Z11, Z7
+	VPADDD       Z16, Z11, K1, Z7
+	VCMPPS       $0x03, Z11, Z11, K1
+	VPORD        Z17, Z11, K1, Z7
+	VPTESTMD     Z14, Z12, K1
+	VPADDD       Z15, Z12, Z8
+	VPADDD       Z16, Z12, K1, Z8
+	VCMPPS       $0x03, Z12, Z12, K1
+	VPORD        Z17, Z12, K1, Z8
+	VPERMT2W     Z8, Z18, Z7
+
+both866:
+	VPERMW        Z13, Z3, Z13
+	VPERMW        Z4, Z3, Z4
+	VPERMW        Z6, Z3, Z6
+	VPERMW        Z7, Z3, Z7
+	VUNPCKLPS     Z4, Z13, Z8
+	VUNPCKHPS     Z4, Z13, Z9
+	VUNPCKLPS     Z7, Z6, Z4
+	VUNPCKHPS     Z7, Z6, Z6
+	VUNPCKLPD     Z4, Z8, Z7
+	VUNPCKHPD     Z4, Z8, Z4
+	VUNPCKLPD     Z6, Z9, Z8
+	VUNPCKHPD     Z6, Z9, Z6
+	MOVQ          R8, R9
 	SHRQ          $0x01, R9
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
@@ -11924,31 +12006,31 @@ both848:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece846
+	JG            piece864
 
-both832:
-written803:
-skip797:
+both850:
+written821:
+skip815:
 	CMPQ  16232(SP), $0x00
-	JEQ   off849
+	JEQ   off867
 	MOVQ  16264(SP), SI
 	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16248(SP)
 
-off849:
+off867:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen720
+	JLT  sixteen733
 
-end721:
+end734:
 	LEAQ 3584(BX), DX
 	MOVQ 16240(SP), BX
 	MOVQ 16248(SP), SI
 
-line850:
+line868:
 	CMPQ         SI, $0x40
-	JLT          last851
+	JLT          last869
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11956,19 +12038,19 @@ line850:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near852
+	JNZ          near870
 	CMPB         41(AX), $0x00
-	JEQ          near852
+	JEQ          near870
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved853
+	JMP          moved871
 
-near852:
+near870:
 	VMOVDQU64 Z0, -64(BX)
 
-moved853:
-	JMP line850
+moved871:
+	JMP line868
 
-last851:
+last869:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -11982,41 +12064,41 @@ last851:
 	MOVQ      DX, 136(AX)
 	MOVQ      16256(SP), CX
 	MOVQ      CX, 128(AX)
-	JMP       done712
+	JMP       done725
 
-longer713:
+longer726:
 	MOVQ  (AX), CX
 	XORQ  SI, SI
 	CMPB  18(AX), $0x00
-	JEQ   skip854
+	JEQ   skip872
 	MOVQ  48(AX), SI
 	IMULQ 8(AX), SI
 	ADDQ  CX, SI
 	SUBQ  $0x00004000, SI
 
-skip854:
+skip872:
 	MOVQ SI, 17168(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far855:
+far873:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far855
+	JLT  far873
 
-turn856:
+turn874:
 	CMPQ  BX, 48(AX)
-	JCC   skip857
+	JCC   skip875
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have858
+	JZ    have876
 	MOVL  (CX)(BX*4), SI
 
-have858:
+have876:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12024,22 +12106,22 @@ have858:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even859
+	JZ    even877
 	LEAQ  (CX)(SI*4), CX
 
-even859:
+even877:
 	CMPQ  64(AX), $0x00
-	JEQ   all860
+	JEQ   all878
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next862
+	JGE   next880
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next862:
+next880:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12049,11 +12131,11 @@ next862:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols864
+	JGT          cols882
 
-cols863:
+cols881:
 	CMPB       16(AX), $0x00
-	JNE        half865
+	JNE        half883
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	PREFETCHT0 128(SI)(CX*4)
@@ -12062,9 +12144,9 @@ cols863:
 	VMAXPS     64(DI)(CX*4), Z5, Z5
 	VMAXPS     128(DI)(CX*4), Z6, Z6
 	VMAXPS     192(DI)(CX*4), Z7, Z7
-	JMP        both866
+	JMP        both884
 
-half865:
+half883:
 	PREFETCHT0 (SI)(CX*2)
 	PREFETCHT0 64(SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
@@ -12078,27 +12160,27 @@ half865:
 	VMAXPS     Z9, Z6, Z6
 	VMAXPS     Z8, Z7, Z7
 
-both866:
+both884:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols863
+	JLE  cols881
 
-cols864:
+cols882:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols868
+	JGT  cols886
 
-cols867:
+cols885:
 	CMPB       16(AX), $0x00
-	JNE        half869
+	JNE        half887
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both870
+	JMP        both888
 
-half869:
+half887:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z9
@@ -12106,55 +12188,55 @@ half869:
 	VMAXPS     Z9, Z4, Z4
 	VMAXPS     Z8, Z5, Z5
 
-both870:
+both888:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols867
+	JLE  cols885
 
-cols868:
+cols886:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols872
+	JGT  cols890
 
-cols871:
+cols889:
 	CMPB       16(AX), $0x00
-	JNE        half873
+	JNE        half891
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both874
+	JMP        both892
 
-half873:
+half891:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both874:
+both892:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols871
+	JLE    cols889
 
-cols872:
+cols890:
 	CMPQ       CX, DX
-	JGE        row875
+	JGE        row893
 	CMPB       16(AX), $0x00
-	JNE        half876
+	JNE        half894
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both877
+	JMP        both895
 
-half876:
+half894:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both877:
+both895:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row875:
+row893:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12168,22 +12250,22 @@ row875:
 	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
-	JMP           listed861
+	JMP           listed879
 
-all860:
+all878:
 	CMPQ DI, 17168(SP)
-	JGE  none878
+	JGE  none896
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row879
+	JMP  row897
 
-none878:
+none896:
 	XORQ SI, SI
 
-row879:
+row897:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12193,56 +12275,60 @@ row879:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols881
+	JGT          cols899
 
-cols880:
+cols898:
 	CMPB       16(AX), $0x00
-	JNE        half882
+	JNE        half900
 	TESTQ      SI, SI
-	JZ         near884
+	JZ         near902
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked885
+	JNZ        same904
 	ADDQ       $0x00003000, SI
-	JMP        asked885
 
-near884:
+same904:
+	JMP asked903
+
+near902:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
 	PREFETCHT0 3264(DI)(CX*4)
 
-asked885:
+asked903:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
 	VMAXPS 128(DI)(CX*4), Z6, Z6
 	VMAXPS 192(DI)(CX*4), Z7, Z7
-	JMP    both883
+	JMP    both901
 
-half882:
+half900:
 	TESTQ      SI, SI
-	JZ         near886
+	JZ         near905
 	TESTQ      $0x0000007f, CX
-	JNZ        asked887
+	JNZ        asked906
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked887
+	JNZ        same907
 	ADDQ       $0x00003000, SI
-	JMP        asked887
 
-near886:
+same907:
+	JMP asked906
+
+near905:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 
-asked887:
+asked906:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
@@ -12254,185 +12340,197 @@ asked887:
 	VMAXPS  Z9, Z6, Z6
 	VMAXPS  Z8, Z7, Z7
 
-both883:
+both901:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols880
+	JLE  cols898
 
-cols881:
+cols899:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols889
+	JGT  cols909
 
-cols888:
+cols908:
 	CMPB       16(AX), $0x00
-	JNE        half890
+	JNE        half910
 	TESTQ      SI, SI
-	JZ         near892
+	JZ         near912
 	TESTQ      $0x0000003f, CX
-	JNZ        asked893
+	JNZ        asked913
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked893
+	JNZ        same914
 	ADDQ       $0x00003000, SI
-	JMP        asked893
 
-near892:
+same914:
+	JMP asked913
+
+near912:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 
-asked893:
+asked913:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
-	JMP    both891
+	JMP    both911
 
-half890:
+half910:
 	TESTQ      SI, SI
-	JZ         near894
+	JZ         near915
 	TESTQ      $0x0000007f, CX
-	JNZ        asked895
+	JNZ        asked916
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked895
+	JNZ        same917
 	ADDQ       $0x00003000, SI
-	JMP        asked895
 
-near894:
+same917:
+	JMP asked916
+
+near915:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked895:
+asked916:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
 	VMAXPS  Z9, Z4, Z4
 	VMAXPS  Z8, Z5, Z5
 
-both891:
+both911:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols888
+	JLE  cols908
 
-cols889:
+cols909:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols897
+	JGT  cols919
 
-cols896:
+cols918:
 	CMPB       16(AX), $0x00
-	JNE        half898
+	JNE        half920
 	TESTQ      SI, SI
-	JZ         near900
+	JZ         near922
 	TESTQ      $0x0000003f, CX
-	JNZ        asked901
+	JNZ        asked923
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked901
+	JNZ        same924
 	ADDQ       $0x00003000, SI
-	JMP        asked901
 
-near900:
+same924:
+	JMP asked923
+
+near922:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked901:
+asked923:
 	VMOVUPS (DI)(CX*4), Z3
-	JMP     both899
+	JMP     both921
 
-half898:
+half920:
 	TESTQ      SI, SI
-	JZ         near902
+	JZ         near925
 	TESTQ      $0x0000007f, CX
-	JNZ        asked903
+	JNZ        asked926
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked903
+	JNZ        same927
 	ADDQ       $0x00003000, SI
-	JMP        asked903
 
-near902:
+same927:
+	JMP asked926
+
+near925:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked903:
+asked926:
 	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both899:
+both921:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols896
+	JLE    cols918
 
-cols897:
+cols919:
 	CMPQ       CX, DX
-	JGE        row904
+	JGE        row928
 	CMPB       16(AX), $0x00
-	JNE        half905
+	JNE        half929
 	TESTQ      SI, SI
-	JZ         near907
+	JZ         near931
 	TESTQ      $0x0000003f, CX
-	JNZ        asked908
+	JNZ        asked932
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked908
+	JNZ        same933
 	ADDQ       $0x00003000, SI
-	JMP        asked908
 
-near907:
+same933:
+	JMP asked932
+
+near931:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked908:
+asked932:
 	VMOVUPS.Z (DI)(CX*4), K2, Z3
-	JMP       both906
+	JMP       both930
 
-half905:
+half929:
 	TESTQ      SI, SI
-	JZ         near909
+	JZ         near934
 	TESTQ      $0x0000007f, CX
-	JNZ        asked910
+	JNZ        asked935
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked910
+	JNZ        same936
 	ADDQ       $0x00003000, SI
-	JMP        asked910
 
-near909:
+same936:
+	JMP asked935
+
+near934:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked910:
+asked935:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both906:
+both930:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row904:
+row928:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12447,18 +12545,18 @@ row904:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-listed861:
-skip857:
+listed879:
+skip875:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip911
+	JCC   skip937
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have912
+	JZ    have938
 	MOVL  (CX)(BX*4), SI
 
-have912:
+have938:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12466,10 +12564,10 @@ have912:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even913
+	JZ    even939
 	LEAQ  (R10)(CX*4), R10
 
-even913:
+even939:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -12477,30 +12575,30 @@ even913:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols915
+	JGT          cols941
 
-cols914:
+cols940:
 	CMPB    16(AX), $0x00
-	JNE     half916
+	JNE     half942
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both917
+	JMP     both943
 
-half916:
+half942:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both917:
+both943:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half918
+	JNE          half944
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -12579,9 +12677,9 @@ both917:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both919
+	JMP          both945
 
-half918:
+half944:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element3d9dd553<>+0(SB), Z11
@@ -12624,33 +12722,33 @@ half918:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both919:
+both945:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols914
+	JLE  cols940
 
-cols915:
+cols941:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols921
+	JGT  cols947
 
-cols920:
+cols946:
 	CMPB    16(AX), $0x00
-	JNE     half922
+	JNE     half948
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both923
+	JMP     both949
 
-half922:
+half948:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both923:
+both949:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half924
+	JNE          half950
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -12695,9 +12793,9 @@ both923:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both925
+	JMP          both951
 
-half924:
+half950:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -12722,31 +12820,31 @@ half924:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both925:
+both951:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols920
+	JLE  cols946
 
-cols921:
+cols947:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols927
+	JGT  cols953
 
-cols926:
+cols952:
 	CMPB    16(AX), $0x00
-	JNE     half928
+	JNE     half954
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both929
+	JMP     both955
 
-half928:
+half954:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both929:
+both955:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half930
+	JNE          half956
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -12774,9 +12872,9 @@ both929:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both931
+	JMP          both957
 
-half930:
+half956:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z8
@@ -12792,28 +12890,28 @@ half930:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both931:
+both957:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols926
+	JLE  cols952
 
-cols927:
+cols953:
 	CMPQ      CX, DX
-	JGE       row932
+	JGE       row958
 	CMPB      16(AX), $0x00
-	JNE       half933
+	JNE       half959
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both934
+	JMP       both960
 
-half933:
+half959:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both934:
+both960:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half935
+	JNE          half961
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -12842,9 +12940,9 @@ both934:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both936
+	JMP          both962
 
-half935:
+half961:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VBROADCASTSS element3d9dd553<>+0(SB), Z7
@@ -12861,8 +12959,8 @@ half935:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both936:
-row932:
+both962:
+row958:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -12877,28 +12975,28 @@ row932:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip938
+	JZ            skip964
 	MOVL          (CX)(SI*4), R8
 
-skip938:
+skip964:
 	TESTQ  R8, R8
-	JS     unlabelled937
+	JS     unlabelled963
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled937:
-skip911:
+unlabelled963:
+skip937:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip939
+	JCC   skip965
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have940
+	JZ    have966
 	MOVL  (CX)(BX*4), SI
 
-have940:
+have966:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12906,17 +13004,17 @@ have940:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even941
+	JZ    even967
 	LEAQ  (R10)(CX*4), R10
 
-even941:
+even967:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip942
+	JZ    skip968
 	MOVL  (CX)(SI*4), R8
 
-skip942:
+skip968:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -12924,81 +13022,81 @@ skip942:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled943
+	JS     unlabelled969
 	CMPB   16(AX), $0x00
-	JNE    half944
+	JNE    half970
 	VMOVSS (DI)(R8*4), X4
-	JMP    both945
+	JMP    both971
 
-half944:
+half970:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both945:
+both971:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled943
+	JNE          unlabelled969
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next947:
+next973:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last949
+	JGT     last975
 	CMPB    16(AX), $0x00
-	JNE     half950
+	JNE     half976
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both951
+	JMP     both977
 
-half950:
+half976:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both951:
+both977:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found946
+	JNZ    found972
 	ADDQ   $0x10, CX
-	JMP    next947
+	JMP    next973
 
-last949:
+last975:
 	CMPQ      CX, DX
-	JGE       end948
+	JGE       end974
 	CMPB      16(AX), $0x00
-	JNE       half952
+	JNE       half978
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both953
+	JMP       both979
 
-half952:
+half978:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both953:
+both979:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found946
+	JNZ    found972
 	MOVQ   DX, CX
-	JMP    end948
+	JMP    end974
 
-found946:
+found972:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end948:
+end974:
 	CMPQ CX, R8
-	JNE  unlabelled943
+	JNE  unlabelled969
 	INCQ 112(AX)
 
-unlabelled943:
+unlabelled969:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip954
+	JZ           skip980
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -13007,35 +13105,35 @@ unlabelled943:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols956
+	JGT          cols982
 
-cols955:
+cols981:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half957
+	JNE      half983
 	CMPB     41(AX), $0x00
-	JEQ      near959
+	JEQ      near985
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed960
+	JMP      placed986
 
-near959:
+near985:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed960:
-	JMP both958
+placed986:
+	JMP both984
 
-half957:
+half983:
 	CMPB native+8(FP), $0x00
-	JEQ  ours961
+	JEQ  ours987
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -13044,9 +13142,9 @@ half957:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both962
+	JMP  both988
 
-ours961:
+ours987:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -13075,57 +13173,57 @@ ours961:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both962:
+both988:
 	CMPB     41(AX), $0x00
-	JEQ      near963
+	JEQ      near989
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed964
+	JMP      placed990
 
-near963:
+near989:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed964:
-both958:
+placed990:
+both984:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols955
+	JLE  cols981
 
-cols956:
+cols982:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols966
+	JGT  cols992
 
-cols965:
+cols991:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half967
+	JNE      half993
 	CMPB     41(AX), $0x00
-	JEQ      near969
+	JEQ      near995
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed970
+	JMP      placed996
 
-near969:
+near995:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed970:
-	JMP both968
+placed996:
+	JMP both994
 
-half967:
+half993:
 	CMPB native+8(FP), $0x00
-	JEQ  ours971
+	JEQ  ours997
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both972
+	JMP  both998
 
-ours971:
+ours997:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -13143,52 +13241,52 @@ ours971:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both972:
+both998:
 	CMPB     41(AX), $0x00
-	JEQ      near973
+	JEQ      near999
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed974
+	JMP      placed1000
 
-near973:
+near999:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed974:
-both968:
+placed1000:
+both994:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols965
+	JLE  cols991
 
-cols966:
+cols992:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols976
+	JGT  cols1002
 
-cols975:
+cols1001:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half977
+	JNE      half1003
 	CMPB     41(AX), $0x00
-	JEQ      near979
+	JEQ      near1005
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed980
+	JMP      placed1006
 
-near979:
+near1005:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed980:
-	JMP both978
+placed1006:
+	JMP both1004
 
-half977:
+half1003:
 	CMPB native+8(FP), $0x00
-	JEQ  ours981
+	JEQ  ours1007
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both982
+	JMP  both1008
 
-ours981:
+ours1007:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13201,34 +13299,34 @@ ours981:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both982:
+both1008:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both978:
+both1004:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols975
+	JLE  cols1001
 
-cols976:
+cols1002:
 	CMPQ    CX, DX
-	JGE     row983
+	JGE     row1009
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half984
+	JNE     half1010
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both985
+	JMP     both1011
 
-half984:
+half1010:
 	CMPB native+8(FP), $0x00
-	JEQ  ours986
+	JEQ  ours1012
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both987
+	JMP  both1013
 
-ours986:
+ours1012:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -13241,19 +13339,19 @@ ours986:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both987:
+both1013:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both985:
-row983:
-skip954:
-skip939:
+both1011:
+row1009:
+skip980:
+skip965:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn856
+	JLT  turn874
 
-done712:
+done725:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
@@ -13280,16 +13378,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half988
-	JMP     both989
+	JNE     half1014
+	JMP     both1015
 
-half988:
+half1014:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both989:
+both1015:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -13308,15 +13406,15 @@ both989:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows990:
+rows1016:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols992
+	JGT  cols1018
 
-cols991:
+cols1017:
 	CMPB       16(AX), $0x00
-	JNE        half993
+	JNE        half1019
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -13325,9 +13423,9 @@ cols991:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both994
+	JMP        both1020
 
-half993:
+half1019:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -13335,9 +13433,9 @@ half993:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both994:
+both1020:
 	CMPB       40(AX), $0x00
-	JNE        half995
+	JNE        half1021
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -13346,9 +13444,9 @@ both994:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both996
+	JMP        both1022
 
-half995:
+half1021:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -13356,7 +13454,7 @@ half995:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both996:
+both1022:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -13376,7 +13474,7 @@ both996:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half997
+	JNE          half1023
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -13458,7 +13556,7 @@ both996:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip999
+	JZ           skip1025
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13497,27 +13595,27 @@ both996:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half1000
+	JNE          half1026
 	CMPB         65(AX), $0x00
-	JEQ          near1002
+	JEQ          near1028
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1003
+	JMP          placed1029
 
-near1002:
+near1028:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed1003:
-	JMP both1001
+placed1029:
+	JMP both1027
 
-half1000:
+half1026:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1004
+	JEQ  ours1030
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -13526,9 +13624,9 @@ half1000:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both1005
+	JMP  both1031
 
-ours1004:
+ours1030:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13557,23 +13655,23 @@ ours1004:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1005:
+both1031:
 	CMPB     65(AX), $0x00
-	JEQ      near1006
+	JEQ      near1032
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1007
+	JMP      placed1033
 
-near1006:
+near1032:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1007:
-both1001:
-skip999:
-	JMP both998
+placed1033:
+both1027:
+skip1025:
+	JMP both1024
 
-half997:
+half1023:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VBROADCASTSS element3f800000<>+0(SB), Z17
 	VBROADCASTSS element3d9dd553<>+0(SB), Z18
@@ -13618,7 +13716,7 @@ half997:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1008
+	JZ           skip1034
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13645,27 +13743,27 @@ half997:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half1009
+	JNE          half1035
 	CMPB         65(AX), $0x00
-	JEQ          near1011
+	JEQ          near1037
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1012
+	JMP          placed1038
 
-near1011:
+near1037:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed1012:
-	JMP both1010
+placed1038:
+	JMP both1036
 
-half1009:
+half1035:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1013
+	JEQ  ours1039
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -13674,9 +13772,9 @@ half1009:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both1014
+	JMP  both1040
 
-ours1013:
+ours1039:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13705,23 +13803,23 @@ ours1013:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1014:
+both1040:
 	CMPB     65(AX), $0x00
-	JEQ      near1015
+	JEQ      near1041
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1016
+	JMP      placed1042
 
-near1015:
+near1041:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1016:
-both1010:
-skip1008:
-both998:
+placed1042:
+both1036:
+skip1034:
+both1024:
 	DECQ          R8
-	JNZ           more1017
+	JNZ           more1043
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13758,46 +13856,46 @@ both998:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1017:
+more1043:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols991
-
-cols992:
-	LEAQ 32(CX), R10
-	CMPQ R10, DX
-	JGT  cols1019
+	JLE  cols1017
 
 cols1018:
+	LEAQ 32(CX), R10
+	CMPQ R10, DX
+	JGT  cols1045
+
+cols1044:
 	CMPB       16(AX), $0x00
-	JNE        half1020
+	JNE        half1046
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1021
+	JMP        both1047
 
-half1020:
+half1046:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both1021:
+both1047:
 	CMPB       40(AX), $0x00
-	JNE        half1022
+	JNE        half1048
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1023
+	JMP        both1049
 
-half1022:
+half1048:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both1023:
+both1049:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -13809,7 +13907,7 @@ both1023:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1024
+	JNE          half1050
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -13857,7 +13955,7 @@ both1023:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1026
+	JZ           skip1052
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13878,30 +13976,30 @@ both1023:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half1027
+	JNE          half1053
 	CMPB         65(AX), $0x00
-	JEQ          near1029
+	JEQ          near1055
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1030
+	JMP          placed1056
 
-near1029:
+near1055:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1030:
-	JMP both1028
+placed1056:
+	JMP both1054
 
-half1027:
+half1053:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1031
+	JEQ  ours1057
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both1032
+	JMP  both1058
 
-ours1031:
+ours1057:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13919,21 +14017,21 @@ ours1031:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both1032:
+both1058:
 	CMPB     65(AX), $0x00
-	JEQ      near1033
+	JEQ      near1059
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1034
+	JMP      placed1060
 
-near1033:
+near1059:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1034:
-both1028:
-skip1026:
-	JMP both1025
+placed1060:
+both1054:
+skip1052:
+	JMP both1051
 
-half1024:
+half1050:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3d9dd553<>+0(SB), Z12
@@ -13960,7 +14058,7 @@ half1024:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1035
+	JZ           skip1061
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13975,30 +14073,30 @@ half1024:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half1036
+	JNE          half1062
 	CMPB         65(AX), $0x00
-	JEQ          near1038
+	JEQ          near1064
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1039
+	JMP          placed1065
 
-near1038:
+near1064:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed1039:
-	JMP both1037
+placed1065:
+	JMP both1063
 
-half1036:
+half1062:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1040
+	JEQ  ours1066
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both1041
+	JMP  both1067
 
-ours1040:
+ours1066:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14016,21 +14114,21 @@ ours1040:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both1041:
+both1067:
 	CMPB     65(AX), $0x00
-	JEQ      near1042
+	JEQ      near1068
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1043
+	JMP      placed1069
 
-near1042:
+near1068:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1043:
-both1037:
-skip1035:
-both1025:
+placed1069:
+both1063:
+skip1061:
+both1051:
 	DECQ          R8
-	JNZ           more1044
+	JNZ           more1070
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14067,42 +14165,42 @@ both1025:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1044:
+more1070:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1018
-
-cols1019:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols1046
+	JLE  cols1044
 
 cols1045:
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JGT  cols1072
+
+cols1071:
 	CMPB       16(AX), $0x00
-	JNE        half1047
+	JNE        half1073
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1048
+	JMP        both1074
 
-half1047:
+half1073:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1048:
+both1074:
 	CMPB       40(AX), $0x00
-	JNE        half1049
+	JNE        half1075
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1050
+	JMP        both1076
 
-half1049:
+half1075:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1050:
+both1076:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14110,7 +14208,7 @@ both1050:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1051
+	JNE          half1077
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14141,7 +14239,7 @@ both1050:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1053
+	JZ           skip1079
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14153,28 +14251,28 @@ both1050:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1054
+	JNE          half1080
 	CMPB         65(AX), $0x00
-	JEQ          near1056
+	JEQ          near1082
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1057
+	JMP          placed1083
 
-near1056:
+near1082:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1057:
-	JMP both1055
+placed1083:
+	JMP both1081
 
-half1054:
+half1080:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1058
+	JEQ  ours1084
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1059
+	JMP  both1085
 
-ours1058:
+ours1084:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14187,14 +14285,14 @@ ours1058:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1059:
+both1085:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1055:
-skip1053:
-	JMP both1052
+both1081:
+skip1079:
+	JMP both1078
 
-half1051:
+half1077:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -14212,7 +14310,7 @@ half1051:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1060
+	JZ           skip1086
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14221,28 +14319,28 @@ half1051:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1061
+	JNE          half1087
 	CMPB         65(AX), $0x00
-	JEQ          near1063
+	JEQ          near1089
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1064
+	JMP          placed1090
 
-near1063:
+near1089:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1064:
-	JMP both1062
+placed1090:
+	JMP both1088
 
-half1061:
+half1087:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1065
+	JEQ  ours1091
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1066
+	JMP  both1092
 
-ours1065:
+ours1091:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14255,14 +14353,14 @@ ours1065:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1066:
+both1092:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1062:
-skip1060:
-both1052:
+both1088:
+skip1086:
+both1078:
 	DECQ          R8
-	JNZ           more1067
+	JNZ           more1093
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14299,39 +14397,39 @@ both1052:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1067:
+more1093:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1045
+	JLE  cols1071
 
-cols1046:
+cols1072:
 	CMPQ       CX, DX
-	JGE        row1068
+	JGE        row1094
 	CMPB       16(AX), $0x00
-	JNE        half1069
+	JNE        half1095
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1070
+	JMP        both1096
 
-half1069:
+half1095:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1070:
+both1096:
 	CMPB       40(AX), $0x00
-	JNE        half1071
+	JNE        half1097
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1072
+	JMP        both1098
 
-half1071:
+half1097:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1072:
+both1098:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14339,7 +14437,7 @@ both1072:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1073
+	JNE          half1099
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14371,7 +14469,7 @@ both1072:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1075
+	JZ           skip1101
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14383,20 +14481,20 @@ both1072:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1076
+	JNE          half1102
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1077
+	JMP          both1103
 
-half1076:
+half1102:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1078
+	JEQ  ours1104
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1079
+	JMP  both1105
 
-ours1078:
+ours1104:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14409,14 +14507,14 @@ ours1078:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1079:
+both1105:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1077:
-skip1075:
-	JMP both1074
+both1103:
+skip1101:
+	JMP both1100
 
-half1073:
+half1099:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -14435,7 +14533,7 @@ half1073:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1080
+	JZ           skip1106
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14444,20 +14542,20 @@ half1073:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1081
+	JNE          half1107
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1082
+	JMP          both1108
 
-half1081:
+half1107:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1083
+	JEQ  ours1109
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1084
+	JMP  both1110
 
-ours1083:
+ours1109:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14470,14 +14568,14 @@ ours1083:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1084:
+both1110:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1082:
-skip1080:
-both1074:
+both1108:
+skip1106:
+both1100:
 	DECQ          R8
-	JNZ           more1085
+	JNZ           more1111
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14514,13 +14612,13 @@ both1074:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1085:
-row1068:
+more1111:
+row1094:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows990
+	JNZ           rows1016
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -14578,13 +14676,13 @@ TEXT ·mapAVX2(SB), $32-8
 	MOVL    144(AX), R10
 	XORQ    R11, R11
 	CMPB    42(AX), $0x00
-	JEQ     skip1087
+	JEQ     skip1113
 	MOVQ    72(AX), R11
 	IMULQ   32(AX), R11
 	ADDQ    SI, R11
 	SUBQ    $0x00004000, R11
 
-skip1087:
+skip1113:
 	MOVQ         R11, 16(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
@@ -14596,255 +14694,59 @@ skip1087:
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip1088
+	JEQ          skip1114
 	CMPQ         R11, $0x00
-	JLE          last1089
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	XORQ         CX, CX
-	LEAQ         16(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1091
-
-cols1090:
-	CMPB    40(AX), $0x00
-	JNE     half1092
-	VMOVUPS (R12)(CX*4), Y6
-	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1093
-
-half1092:
-	VPMOVZXWD (R12)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R12)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1093:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1090
-
-cols1091:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1095
-
-cols1094:
-	CMPB    40(AX), $0x00
-	JNE     half1096
-	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1097
-
-half1096:
-	VPMOVZXWD (R12)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1097:
-	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1094
-
-cols1095:
-	CMPQ       CX, DX
-	JGE        row1098
-	CMPB       40(AX), $0x00
-	JNE        half1099
-	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1100
-
-half1099:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R14
-	SUBQ    CX, R14
-	LEAQ    (R12)(CX*2), R12
-
-copy1101:
-	MOVW      -2(R12)(R14*2), CX
-	MOVW      CX, -2(SP)(R14*2)
-	DECQ      R14
-	JNZ       copy1101
-	VPMOVZXWD (SP), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1100:
-	VADDPS Y6, Y4, Y4
-
-row1098:
-	VADDPS       Y5, Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X5
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0x4e, X5, X4
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0xb1, X5, X4
-	VADDPS       X5, X4, X5
-	VMULSS       X3, X5, X5
-	VMOVSS       X5, (R13)
-
-last1089:
-	CMPQ         R11, $0x00
-	JLE          last1102
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	VBROADCASTSS (R13), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	VBROADCASTSS element00000000<>+0(SB), Y6
-	XORQ         CX, CX
-	LEAQ         16(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1104
-
-cols1103:
-	CMPB    40(AX), $0x00
-	JNE     half1105
-	VMOVUPS (R12)(CX*4), Y7
-	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1106
-
-half1105:
-	VPMOVZXWD (R12)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-	VPMOVZXWD 16(R12)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-
-both1106:
-	VSUBPS      Y4, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-	VSUBPS      Y4, Y8, Y8
-	VFMADD231PS Y8, Y8, Y6
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1103
-
-cols1104:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1108
-
-cols1107:
-	CMPB    40(AX), $0x00
-	JNE     half1109
-	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1110
-
-half1109:
-	VPMOVZXWD (R12)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1110:
-	VSUBPS      Y4, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1107
-
-cols1108:
-	CMPQ       CX, DX
-	JGE        row1111
-	CMPB       40(AX), $0x00
-	JNE        half1112
-	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1113
-
-half1112:
-	VPXOR   X7, X7, X7
-	VMOVDQU X7, (SP)
-	MOVQ    DX, R14
-	SUBQ    CX, R14
-	LEAQ    (R12)(CX*2), R12
-
-copy1114:
-	MOVW      -2(R12)(R14*2), CX
-	MOVW      CX, -2(SP)(R14*2)
-	DECQ      R14
-	JNZ       copy1114
-	VPMOVZXWD (SP), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1113:
-	VSUBPS      Y4, Y7, Y7
-	VPAND       Y0, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-
-row1111:
-	VADDPS       Y6, Y5, Y5
-	VEXTRACTF128 $0x01, Y5, X4
-	VADDPS       X4, X5, X4
-	VPERMILPS    $0x4e, X4, X5
-	VADDPS       X4, X5, X4
-	VPERMILPS    $0xb1, X4, X5
-	VADDPS       X4, X5, X4
-	VMULSS       X3, X4, X4
-	VADDSS       192(AX), X4, X4
-	VSQRTSS      X4, X4, X4
-	VMOVSS       element3f800000<>+0(SB), X5
-	VDIVSS       X4, X5, X5
-	VMOVSS       X5, 4(R13)
-
-last1102:
-	CMPQ         R11, $0x01
 	JLE          last1115
-	MOVQ         SI, R11
-	MOVQ         R8, R12
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R12
+	MOVQ         SI, R12
+	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	XORQ         CX, CX
-	LEAQ         16(CX), R13
-	CMPQ         R13, DX
+	LEAQ         16(CX), R14
+	CMPQ         R14, DX
 	JGT          cols1117
 
 cols1116:
 	CMPB    40(AX), $0x00
 	JNE     half1118
-	VMOVUPS (R11)(CX*4), Y6
-	VMOVUPS 32(R11)(CX*4), Y7
+	VMOVUPS (R12)(CX*4), Y6
+	VMOVUPS 32(R12)(CX*4), Y7
 	JMP     both1119
 
 half1118:
-	VPMOVZXWD (R11)(CX*2), Y6
+	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R11)(CX*2), Y7
+	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
 both1119:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R13
-	CMPQ   R13, DX
+	LEAQ   16(CX), R14
+	CMPQ   R14, DX
 	JLE    cols1116
 
 cols1117:
-	LEAQ 8(CX), R13
-	CMPQ R13, DX
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
 	JGT  cols1121
 
 cols1120:
 	CMPB    40(AX), $0x00
 	JNE     half1122
-	VMOVUPS (R11)(CX*4), Y6
+	VMOVUPS (R12)(CX*4), Y6
 	JMP     both1123
 
 half1122:
-	VPMOVZXWD (R11)(CX*2), Y6
+	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
 both1123:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
-	LEAQ   8(CX), R13
-	CMPQ   R13, DX
+	LEAQ   8(CX), R14
+	CMPQ   R14, DX
 	JLE    cols1120
 
 cols1121:
@@ -14852,20 +14754,20 @@ cols1121:
 	JGE        row1124
 	CMPB       40(AX), $0x00
 	JNE        half1125
-	VMASKMOVPS (R11)(CX*4), Y0, Y6
+	VMASKMOVPS (R12)(CX*4), Y0, Y6
 	JMP        both1126
 
 half1125:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R11)(CX*2), R11
+	MOVQ    DX, R14
+	SUBQ    CX, R14
+	LEAQ    (R12)(CX*2), R12
 
 copy1127:
-	MOVW      -2(R11)(R13*2), CX
-	MOVW      CX, -2(SP)(R13*2)
-	DECQ      R13
+	MOVW      -2(R12)(R14*2), CX
+	MOVW      CX, -2(SP)(R14*2)
+	DECQ      R14
 	JNZ       copy1127
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
@@ -14882,139 +14784,35 @@ row1124:
 	VPERMILPS    $0xb1, X5, X4
 	VADDPS       X5, X4, X5
 	VMULSS       X3, X5, X5
-	VMOVSS       X5, (R12)
-
-last1115:
-skip1088:
-	MOVQ 72(AX), R12
-
-rows1128:
-	CMPB         197(AX), $0x00
-	JEQ          skip1129
-	CMPQ         R12, $0x02
-	JLE          last1130
-	MOVQ         SI, R11
-	MOVQ         R8, R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	XORQ         CX, CX
-	LEAQ         16(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1132
-
-cols1131:
-	CMPB    40(AX), $0x00
-	JNE     half1133
-	VMOVUPS (R11)(CX*4), Y6
-	VMOVUPS 32(R11)(CX*4), Y7
-	JMP     both1134
-
-half1133:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R11)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1134:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1131
-
-cols1132:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1136
-
-cols1135:
-	CMPB    40(AX), $0x00
-	JNE     half1137
-	VMOVUPS (R11)(CX*4), Y6
-	JMP     both1138
-
-half1137:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1138:
-	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1135
-
-cols1136:
-	CMPQ       CX, DX
-	JGE        row1139
-	CMPB       40(AX), $0x00
-	JNE        half1140
-	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1141
-
-half1140:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R14
-	SUBQ    CX, R14
-	LEAQ    (R11)(CX*2), R11
-
-copy1142:
-	MOVW      -2(R11)(R14*2), CX
-	MOVW      CX, -2(SP)(R14*2)
-	DECQ      R14
-	JNZ       copy1142
-	VPMOVZXWD (SP), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1141:
-	VADDPS Y6, Y4, Y4
-
-row1139:
-	VADDPS       Y5, Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X5
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0x4e, X5, X4
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0xb1, X5, X4
-	VADDPS       X5, X4, X5
-	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1130:
-	CMPQ         R12, $0x01
-	JLE          last1143
-	MOVQ         SI, R11
+last1115:
+	CMPQ         R11, $0x00
+	JLE          last1128
+	MOVQ         SI, R12
 	MOVQ         R8, R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
 	VBROADCASTSS (R13), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1145
+	JGT          cols1130
 
-cols1144:
+cols1129:
 	CMPB    40(AX), $0x00
-	JNE     half1146
-	VMOVUPS (R11)(CX*4), Y7
-	VMOVUPS 32(R11)(CX*4), Y8
-	JMP     both1147
+	JNE     half1131
+	VMOVUPS (R12)(CX*4), Y7
+	VMOVUPS 32(R12)(CX*4), Y8
+	JMP     both1132
 
-half1146:
-	VPMOVZXWD (R11)(CX*2), Y7
+half1131:
+	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
-	VPMOVZXWD 16(R11)(CX*2), Y8
+	VPMOVZXWD 16(R12)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1147:
+both1132:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -15022,60 +14820,60 @@ both1147:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1144
+	JLE         cols1129
 
-cols1145:
+cols1130:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1149
+	JGT  cols1134
 
-cols1148:
+cols1133:
 	CMPB    40(AX), $0x00
-	JNE     half1150
-	VMOVUPS (R11)(CX*4), Y7
-	JMP     both1151
+	JNE     half1135
+	VMOVUPS (R12)(CX*4), Y7
+	JMP     both1136
 
-half1150:
-	VPMOVZXWD (R11)(CX*2), Y7
+half1135:
+	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1151:
+both1136:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1148
+	JLE         cols1133
 
-cols1149:
+cols1134:
 	CMPQ       CX, DX
-	JGE        row1152
+	JGE        row1137
 	CMPB       40(AX), $0x00
-	JNE        half1153
-	VMASKMOVPS (R11)(CX*4), Y0, Y7
-	JMP        both1154
+	JNE        half1138
+	VMASKMOVPS (R12)(CX*4), Y0, Y7
+	JMP        both1139
 
-half1153:
+half1138:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
-	LEAQ    (R11)(CX*2), R11
+	LEAQ    (R12)(CX*2), R12
 
-copy1155:
-	MOVW      -2(R11)(R14*2), CX
+copy1140:
+	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1155
+	JNZ       copy1140
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1154:
+both1139:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1152:
+row1137:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -15090,17 +14888,317 @@ row1152:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1143:
-skip1129:
+last1128:
+	CMPQ         R11, $0x01
+	JLE          last1141
+	MOVQ         SI, R11
+	MOVQ         R8, R12
+	ADDQ         32(AX), R11
+	ADDQ         96(AX), R12
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	XORQ         CX, CX
+	LEAQ         16(CX), R13
+	CMPQ         R13, DX
+	JGT          cols1143
+
+cols1142:
+	CMPB    40(AX), $0x00
+	JNE     half1144
+	VMOVUPS (R11)(CX*4), Y6
+	VMOVUPS 32(R11)(CX*4), Y7
+	JMP     both1145
+
+half1144:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+
+both1145:
+	VADDPS Y6, Y4, Y4
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R13
+	CMPQ   R13, DX
+	JLE    cols1142
+
+cols1143:
+	LEAQ 8(CX), R13
+	CMPQ R13, DX
+	JGT  cols1147
+
+cols1146:
+	CMPB    40(AX), $0x00
+	JNE     half1148
+	VMOVUPS (R11)(CX*4), Y6
+	JMP     both1149
+
+half1148:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1149:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R13
+	CMPQ   R13, DX
+	JLE    cols1146
+
+cols1147:
+	CMPQ       CX, DX
+	JGE        row1150
+	CMPB       40(AX), $0x00
+	JNE        half1151
+	VMASKMOVPS (R11)(CX*4), Y0, Y6
+	JMP        both1152
+
+half1151:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R11)(CX*2), R11
+
+copy1153:
+	MOVW      -2(R11)(R13*2), CX
+	MOVW      CX, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy1153
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1152:
+	VADDPS Y6, Y4, Y4
+
+row1150:
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X5, X4, X5
+	VMULSS       X3, X5, X5
+	VMOVSS       X5, (R12)
+
+last1141:
+skip1114:
+	MOVQ 72(AX), R12
+
+rows1154:
+	CMPB         197(AX), $0x00
+	JEQ          skip1155
+	CMPQ         R12, $0x02
+	JLE          last1156
+	MOVQ         SI, R11
+	MOVQ         R8, R13
+	ADDQ         32(AX), R11
+	ADDQ         96(AX), R13
+	ADDQ         32(AX), R11
+	ADDQ         96(AX), R13
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	XORQ         CX, CX
+	LEAQ         16(CX), R14
+	CMPQ         R14, DX
+	JGT          cols1158
+
+cols1157:
+	CMPB    40(AX), $0x00
+	JNE     half1159
+	VMOVUPS (R11)(CX*4), Y6
+	VMOVUPS 32(R11)(CX*4), Y7
+	JMP     both1160
+
+half1159:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+
+both1160:
+	VADDPS Y6, Y4, Y4
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1157
+
+cols1158:
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JGT  cols1162
+
+cols1161:
+	CMPB    40(AX), $0x00
+	JNE     half1163
+	VMOVUPS (R11)(CX*4), Y6
+	JMP     both1164
+
+half1163:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1164:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1161
+
+cols1162:
+	CMPQ       CX, DX
+	JGE        row1165
+	CMPB       40(AX), $0x00
+	JNE        half1166
+	VMASKMOVPS (R11)(CX*4), Y0, Y6
+	JMP        both1167
+
+half1166:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R14
+	SUBQ    CX, R14
+	LEAQ    (R11)(CX*2), R11
+
+copy1168:
+	MOVW      -2(R11)(R14*2), CX
+	MOVW      CX, -2(SP)(R14*2)
+	DECQ      R14
+	JNZ       copy1168
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1167:
+	VADDPS Y6, Y4, Y4
+
+row1165:
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X5, X4, X5
+	VMULSS       X3, X5, X5
+	VMOVSS       X5, (R13)
+
+last1156:
+	CMPQ         R12, $0x01
+	JLE          last1169
+	MOVQ         SI, R11
+	MOVQ         R8, R13
+	ADDQ         32(AX), R11
+	ADDQ         96(AX), R13
+	VBROADCASTSS (R13), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	VBROADCASTSS element00000000<>+0(SB), Y6
+	XORQ         CX, CX
+	LEAQ         16(CX), R14
+	CMPQ         R14, DX
+	JGT          cols1171
+
+cols1170:
+	CMPB    40(AX), $0x00
+	JNE     half1172
+	VMOVUPS (R11)(CX*4), Y7
+	VMOVUPS 32(R11)(CX*4), Y8
+	JMP     both1173
+
+half1172:
+	VPMOVZXWD (R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VPMOVZXWD 16(R11)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+
+both1173:
+	VSUBPS      Y4, Y7, Y7
+	VFMADD231PS Y7, Y7, Y5
+	VSUBPS      Y4, Y8, Y8
+	VFMADD231PS Y8, Y8, Y6
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R14
+	CMPQ        R14, DX
+	JLE         cols1170
+
+cols1171:
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JGT  cols1175
+
+cols1174:
+	CMPB    40(AX), $0x00
+	JNE     half1176
+	VMOVUPS (R11)(CX*4), Y7
+	JMP     both1177
+
+half1176:
+	VPMOVZXWD (R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+
+both1177:
+	VSUBPS      Y4, Y7, Y7
+	VFMADD231PS Y7, Y7, Y5
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), R14
+	CMPQ        R14, DX
+	JLE         cols1174
+
+cols1175:
+	CMPQ       CX, DX
+	JGE        row1178
+	CMPB       40(AX), $0x00
+	JNE        half1179
+	VMASKMOVPS (R11)(CX*4), Y0, Y7
+	JMP        both1180
+
+half1179:
+	VPXOR   X7, X7, X7
+	VMOVDQU X7, (SP)
+	MOVQ    DX, R14
+	SUBQ    CX, R14
+	LEAQ    (R11)(CX*2), R11
+
+copy1181:
+	MOVW      -2(R11)(R14*2), CX
+	MOVW      CX, -2(SP)(R14*2)
+	DECQ      R14
+	JNZ       copy1181
+	VPMOVZXWD (SP), Y7
+	VPSLLD    $0x10, Y7, Y7
+
+both1180:
+	VSUBPS      Y4, Y7, Y7
+	VPAND       Y0, Y7, Y7
+	VFMADD231PS Y7, Y7, Y5
+
+row1178:
+	VADDPS       Y6, Y5, Y5
+	VEXTRACTF128 $0x01, Y5, X4
+	VADDPS       X4, X5, X4
+	VPERMILPS    $0x4e, X4, X5
+	VADDPS       X4, X5, X4
+	VPERMILPS    $0xb1, X4, X5
+	VADDPS       X4, X5, X4
+	VMULSS       X3, X4, X4
+	VADDSS       192(AX), X4, X4
+	VSQRTSS      X4, X4, X4
+	VMOVSS       element3f800000<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VMOVSS       X5, 4(R13)
+
+last1169:
+skip1155:
 	CMPB  160(AX), $0x00
-	JEQ   skip1156
+	JEQ   skip1182
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1157
+	JZ    id1183
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1157:
+id1183:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -15125,116 +15223,120 @@ id1157:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1156:
+skip1182:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1158
+	JEQ  skip1184
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1158:
+skip1184:
 	CMPQ CX, 16(SP)
-	JGE  none1159
+	JGE  none1185
 	MOVQ CX, R11
 	ANDQ $-256, R11
 	SHRQ $0x06, R11
 	RORB $0x02, R11
 	SHLQ $0x06, R11
-	JMP  row1160
+	JMP  row1186
 
-none1159:
+none1185:
 	XORQ R11, R11
 
-row1160:
+row1186:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1162
+	JGT  cols1188
 
-cols1161:
+cols1187:
 	CMPB       40(AX), $0x00
-	JNE        half1163
+	JNE        half1189
 	TESTQ      R11, R11
-	JZ         near1165
+	JZ         near1191
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1166
+	JNZ        asked1192
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked1166
+	JNZ        same1193
 	ADDQ       $0x00003000, R11
-	JMP        asked1166
 
-near1165:
+same1193:
+	JMP asked1192
+
+near1191:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1166:
+asked1192:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1164
+	JMP     both1190
 
-half1163:
+half1189:
 	TESTQ      R11, R11
-	JZ         near1167
+	JZ         near1194
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1168
+	JNZ        asked1195
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked1168
+	JNZ        same1196
 	ADDQ       $0x00003000, R11
-	JMP        asked1168
 
-near1167:
+same1196:
+	JMP asked1195
+
+near1194:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1168:
+asked1195:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1164:
+both1190:
 	CMPB         196(AX), $0x00
-	JEQ          skip1169
+	JEQ          skip1197
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1170
+	JZ           skip1198
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1171
+	JNE          half1199
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1172
+	JMP          both1200
 
-half1171:
+half1199:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1172:
+both1200:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1170:
-skip1169:
+skip1198:
+skip1197:
 	CMPQ         24(SP), $0x00
-	JEQ          plain1173
+	JEQ          plain1201
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1174
+	JZ           skip1202
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -15242,59 +15344,59 @@ skip1169:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1174:
+skip1202:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1175
+	JZ      skip1203
 	VMOVUPS (R13)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1175:
+skip1203:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1177
+	JZ          skip1205
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1178
+	JZ          skip1206
 	VMOVUPS     (R14)(CX*4), Y6
 	VMOVUPS     (R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R14)(CX*4), Y6
 	VMOVUPS     32(R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1176
+	JMP         normal1204
 
-skip1178:
+skip1206:
 	VMOVUPS (R13)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1177:
-plain1173:
+skip1205:
+plain1201:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1179
+	JZ      skip1207
 	VMOVUPS (R13)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1179:
-normal1176:
+skip1207:
+normal1204:
 	CMPB         198(AX), $0x00
-	JEQ          none1180
+	JEQ          none1208
 	CMPB         198(AX), $0x01
-	JNE          act1181
+	JNE          act1209
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1181:
+act1209:
 	CMPB         198(AX), $0x03
-	JNE          act1182
+	JNE          act1210
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -15304,11 +15406,11 @@ act1181:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1182:
+act1210:
 	CMPB         198(AX), $0x02
-	JNE          act1183
+	JNE          act1211
 	CMPB         16(AX), $0x00
-	JNE          half1184
+	JNE          half1212
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15357,9 +15459,9 @@ act1182:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1185
+	JMP          both1213
 
-half1184:
+half1212:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15400,11 +15502,11 @@ half1184:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1185:
-act1183:
-none1180:
+both1213:
+act1211:
+none1208:
 	CMPB         160(AX), $0x00
-	JEQ          skip1186
+	JEQ          skip1214
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -15428,14 +15530,14 @@ none1180:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1186:
+skip1214:
 	CMPB    16(AX), $0x00
-	JNE     half1187
+	JNE     half1215
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1188
+	JMP     both1216
 
-half1187:
+half1215:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -15465,152 +15567,156 @@ half1187:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1188:
+both1216:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1161
+	JLE  cols1187
 
-cols1162:
+cols1188:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1190
+	JGT  cols1218
 
-cols1189:
+cols1217:
 	CMPB       40(AX), $0x00
-	JNE        half1191
+	JNE        half1219
 	TESTQ      R11, R11
-	JZ         near1193
+	JZ         near1221
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1194
+	JNZ        asked1222
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked1194
+	JNZ        same1223
 	ADDQ       $0x00003000, R11
-	JMP        asked1194
 
-near1193:
+same1223:
+	JMP asked1222
+
+near1221:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1194:
+asked1222:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1192
+	JMP     both1220
 
-half1191:
+half1219:
 	TESTQ      R11, R11
-	JZ         near1195
+	JZ         near1224
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1196
+	JNZ        asked1225
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked1196
+	JNZ        same1226
 	ADDQ       $0x00003000, R11
-	JMP        asked1196
 
-near1195:
+same1226:
+	JMP asked1225
+
+near1224:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1196:
+asked1225:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1192:
+both1220:
 	CMPB         196(AX), $0x00
-	JEQ          skip1197
+	JEQ          skip1227
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1198
+	JZ           skip1228
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1199
+	JNE          half1229
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1200
+	JMP          both1230
 
-half1199:
+half1229:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1200:
+both1230:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1198:
-skip1197:
+skip1228:
+skip1227:
 	CMPQ         24(SP), $0x00
-	JEQ          plain1201
+	JEQ          plain1231
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1202
+	JZ           skip1232
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1202:
+skip1232:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1203
+	JZ      skip1233
 	VMOVUPS (R13)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1203:
+skip1233:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1205
+	JZ          skip1235
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1206
+	JZ          skip1236
 	VMOVUPS     (R14)(CX*4), Y5
 	VMOVUPS     (R13)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1204
+	JMP         normal1234
 
-skip1206:
+skip1236:
 	VMOVUPS (R13)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1205:
-plain1201:
+skip1235:
+plain1231:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1207
+	JZ      skip1237
 	VMOVUPS (R13)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1207:
-normal1204:
+skip1237:
+normal1234:
 	CMPB         198(AX), $0x00
-	JEQ          none1208
+	JEQ          none1238
 	CMPB         198(AX), $0x01
-	JNE          act1209
+	JNE          act1239
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1209:
+act1239:
 	CMPB         198(AX), $0x03
-	JNE          act1210
+	JNE          act1240
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1210:
+act1240:
 	CMPB         198(AX), $0x02
-	JNE          act1211
+	JNE          act1241
 	CMPB         16(AX), $0x00
-	JNE          half1212
+	JNE          half1242
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15641,9 +15747,9 @@ act1210:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1213
+	JMP          both1243
 
-half1212:
+half1242:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15669,11 +15775,11 @@ half1212:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1213:
-act1211:
-none1208:
+both1243:
+act1241:
+none1238:
 	CMPB         160(AX), $0x00
-	JEQ          skip1214
+	JEQ          skip1244
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15693,13 +15799,13 @@ none1208:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1214:
+skip1244:
 	CMPB    16(AX), $0x00
-	JNE     half1215
+	JNE     half1245
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1216
+	JMP     both1246
 
-half1215:
+half1245:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15715,87 +15821,91 @@ half1215:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1216:
+both1246:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1189
+	JLE  cols1217
 
-cols1190:
+cols1218:
 	CMPQ       CX, DX
-	JGE        row1217
+	JGE        row1247
 	CMPB       40(AX), $0x00
-	JNE        half1218
+	JNE        half1248
 	TESTQ      R11, R11
-	JZ         near1220
+	JZ         near1250
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1221
+	JNZ        asked1251
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked1221
+	JNZ        same1252
 	ADDQ       $0x00003000, R11
-	JMP        asked1221
 
-near1220:
+same1252:
+	JMP asked1251
+
+near1250:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1221:
+asked1251:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1219
+	JMP        both1249
 
-half1218:
+half1248:
 	TESTQ      R11, R11
-	JZ         near1222
+	JZ         near1253
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1223
+	JNZ        asked1254
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        asked1223
+	JNZ        same1255
 	ADDQ       $0x00003000, R11
-	JMP        asked1223
 
-near1222:
+same1255:
+	JMP asked1254
+
+near1253:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1223:
+asked1254:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R14
 
-copy1224:
+copy1256:
 	MOVW      -2(R14)(R11*2), R13
 	MOVW      R13, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1224
+	JNZ       copy1256
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1219:
+both1249:
 	CMPB         196(AX), $0x00
-	JEQ          skip1225
+	JEQ          skip1257
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R11
 	TESTQ        R11, R11
-	JZ           skip1226
+	JZ           skip1258
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1227
+	JNE          half1259
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1228
+	JMP          both1260
 
-half1227:
+half1259:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -15803,83 +15913,83 @@ half1227:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R14
 
-copy1229:
+copy1261:
 	MOVW      -2(R14)(R11*2), R13
 	MOVW      R13, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1229
+	JNZ       copy1261
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1228:
+both1260:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1226:
-skip1225:
+skip1258:
+skip1257:
 	CMPQ         24(SP), $0x00
-	JEQ          plain1230
+	JEQ          plain1262
 	MOVQ         88(AX), R11
 	TESTQ        R11, R11
-	JZ           skip1231
+	JZ           skip1263
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1231:
+skip1263:
 	MOVQ       104(AX), R11
 	TESTQ      R11, R11
-	JZ         skip1232
+	JZ         skip1264
 	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1232:
+skip1264:
 	MOVQ        112(AX), R11
 	TESTQ       R11, R11
-	JZ          skip1234
+	JZ          skip1266
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1235
+	JZ          skip1267
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R11)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1233
+	JMP         normal1265
 
-skip1235:
+skip1267:
 	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1234:
-plain1230:
+skip1266:
+plain1262:
 	MOVQ       120(AX), R11
 	TESTQ      R11, R11
-	JZ         skip1236
+	JZ         skip1268
 	VMASKMOVPS (R11)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1236:
-normal1233:
+skip1268:
+normal1265:
 	CMPB         198(AX), $0x00
-	JEQ          none1237
+	JEQ          none1269
 	CMPB         198(AX), $0x01
-	JNE          act1238
+	JNE          act1270
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1238:
+act1270:
 	CMPB         198(AX), $0x03
-	JNE          act1239
+	JNE          act1271
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1239:
+act1271:
 	CMPB         198(AX), $0x02
-	JNE          act1240
+	JNE          act1272
 	CMPB         16(AX), $0x00
-	JNE          half1241
+	JNE          half1273
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15910,9 +16020,9 @@ act1239:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1242
+	JMP          both1274
 
-half1241:
+half1273:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15938,11 +16048,11 @@ half1241:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1242:
-act1240:
-none1237:
+both1274:
+act1272:
+none1269:
 	CMPB         160(AX), $0x00
-	JEQ          skip1243
+	JEQ          skip1275
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15962,13 +16072,13 @@ none1237:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1243:
+skip1275:
 	CMPB       16(AX), $0x00
-	JNE        half1244
+	JNE        half1276
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1245
+	JMP        both1277
 
-half1244:
+half1276:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15987,20 +16097,20 @@ half1244:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1246:
+copy1278:
 	MOVW -2(SP)(R11*2), CX
 	MOVW CX, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1246
+	JNZ  copy1278
 
-both1245:
-row1217:
+both1277:
+row1247:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R12
-	JNZ  rows1128
+	JNZ  rows1154
 	VZEROUPPER
 	RET
 
@@ -16036,16 +16146,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1247:
+rows1279:
 	CMPB  128(AX), $0x00
-	JEQ   skip1248
+	JEQ   skip1280
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1249
+	JZ    id1281
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1249:
+id1281:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -16070,56 +16180,56 @@ id1249:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1248:
+skip1280:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1251
+	JGT  cols1283
 
-cols1250:
+cols1282:
 	CMPB       40(AX), $0x00
-	JNE        half1252
+	JNE        half1284
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1253
+	JMP        both1285
 
-half1252:
+half1284:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1253:
+both1285:
 	CMPB       152(AX), $0x00
-	JEQ        skip1254
+	JEQ        skip1286
 	CMPB       64(AX), $0x00
-	JNE        half1255
+	JNE        half1287
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1256
+	JMP        both1288
 
-half1255:
+half1287:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1256:
+both1288:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1257
+	JNE          act1289
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1257:
+act1289:
 	CMPB         152(AX), $0x03
-	JNE          act1258
+	JNE          act1290
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -16128,16 +16238,16 @@ act1257:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1258:
+act1290:
 	CMPB         152(AX), $0x02
-	JNE          act1259
+	JNE          act1291
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1260
+	JEQ          skip1292
 	VBROADCASTSS 124(AX), Y8
 
-skip1260:
+skip1292:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -16145,18 +16255,18 @@ skip1260:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1259:
-skip1254:
+act1291:
+skip1286:
 	CMPB         128(AX), $0x00
-	JEQ          skip1261
+	JEQ          skip1293
 	CMPB         152(AX), $0x01
-	JNE          draws1262
+	JNE          draws1294
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1263
+	JMP          drawn1295
 
-draws1262:
+draws1294:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -16180,15 +16290,15 @@ draws1262:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1263:
-skip1261:
+drawn1295:
+skip1293:
 	CMPB    16(AX), $0x00
-	JNE     half1264
+	JNE     half1296
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1265
+	JMP     both1297
 
-half1264:
+half1296:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16218,92 +16328,92 @@ half1264:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1265:
+both1297:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1266
+	JZ      skip1298
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1266:
+skip1298:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1250
+	JLE  cols1282
 
-cols1251:
+cols1283:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1268
+	JGT  cols1300
 
-cols1267:
+cols1299:
 	CMPB       40(AX), $0x00
-	JNE        half1269
+	JNE        half1301
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1270
+	JMP        both1302
 
-half1269:
+half1301:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1270:
+both1302:
 	CMPB       152(AX), $0x00
-	JEQ        skip1271
+	JEQ        skip1303
 	CMPB       64(AX), $0x00
-	JNE        half1272
+	JNE        half1304
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1273
+	JMP        both1305
 
-half1272:
+half1304:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1273:
+both1305:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1274
+	JNE          act1306
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1274:
+act1306:
 	CMPB         152(AX), $0x03
-	JNE          act1275
+	JNE          act1307
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1275:
+act1307:
 	CMPB         152(AX), $0x02
-	JNE          act1276
+	JNE          act1308
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1277
+	JEQ          skip1309
 	VBROADCASTSS 124(AX), Y6
 
-skip1277:
+skip1309:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1276:
-skip1271:
+act1308:
+skip1303:
 	CMPB         128(AX), $0x00
-	JEQ          skip1278
+	JEQ          skip1310
 	CMPB         152(AX), $0x01
-	JNE          draws1279
+	JNE          draws1311
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1280
+	JMP          drawn1312
 
-draws1279:
+draws1311:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16323,14 +16433,14 @@ draws1279:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1280:
-skip1278:
+drawn1312:
+skip1310:
 	CMPB    16(AX), $0x00
-	JNE     half1281
+	JNE     half1313
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1282
+	JMP     both1314
 
-half1281:
+half1313:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16346,29 +16456,29 @@ half1281:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1282:
+both1314:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1283
+	JZ      skip1315
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1283:
+skip1315:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1267
+	JLE  cols1299
 
-cols1268:
+cols1300:
 	CMPQ       CX, DX
-	JGE        row1284
+	JGE        row1316
 	CMPB       40(AX), $0x00
-	JNE        half1285
+	JNE        half1317
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1286
+	JMP        both1318
 
-half1285:
+half1317:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -16376,24 +16486,24 @@ half1285:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1287:
+copy1319:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1287
+	JNZ       copy1319
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1286:
+both1318:
 	CMPB       152(AX), $0x00
-	JEQ        skip1288
+	JEQ        skip1320
 	CMPB       64(AX), $0x00
-	JNE        half1289
+	JNE        half1321
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1290
+	JMP        both1322
 
-half1289:
+half1321:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -16401,54 +16511,54 @@ half1289:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1291:
+copy1323:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1291
+	JNZ       copy1323
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1290:
+both1322:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1292
+	JNE          act1324
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1292:
+act1324:
 	CMPB         152(AX), $0x03
-	JNE          act1293
+	JNE          act1325
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1293:
+act1325:
 	CMPB         152(AX), $0x02
-	JNE          act1294
+	JNE          act1326
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1295
+	JEQ          skip1327
 	VBROADCASTSS 124(AX), Y6
 
-skip1295:
+skip1327:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1294:
-skip1288:
+act1326:
+skip1320:
 	CMPB         128(AX), $0x00
-	JEQ          skip1296
+	JEQ          skip1328
 	CMPB         152(AX), $0x01
-	JNE          draws1297
+	JNE          draws1329
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1298
+	JMP          drawn1330
 
-draws1297:
+draws1329:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16468,14 +16578,14 @@ draws1297:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1298:
-skip1296:
+drawn1330:
+skip1328:
 	CMPB       16(AX), $0x00
-	JNE        half1299
+	JNE        half1331
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1300
+	JMP        both1332
 
-half1299:
+half1331:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16494,26 +16604,26 @@ half1299:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1301:
+copy1333:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1301
+	JNZ  copy1333
 
-both1300:
+both1332:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1302
+	JZ      skip1334
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1302:
-row1284:
+skip1334:
+row1316:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1247
+	JNZ  rows1279
 	VZEROUPPER
 	RET
 
@@ -16536,43 +16646,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1303:
+rows1335:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1305
+	JGT  cols1337
 
-cols1304:
+cols1336:
 	CMPB       40(AX), $0x00
-	JNE        half1306
+	JNE        half1338
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1307
+	JMP        both1339
 
-half1306:
+half1338:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1307:
+both1339:
 	CMPB       64(AX), $0x00
-	JNE        half1308
+	JNE        half1340
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1309
+	JMP        both1341
 
-half1308:
+half1340:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1309:
+both1341:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -16588,12 +16698,12 @@ both1309:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1310
+	JNE          half1342
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1311
+	JMP          both1343
 
-half1310:
+half1342:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16623,42 +16733,42 @@ half1310:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1311:
+both1343:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1304
+	JLE  cols1336
 
-cols1305:
+cols1337:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1313
+	JGT  cols1345
 
-cols1312:
+cols1344:
 	CMPB       40(AX), $0x00
-	JNE        half1314
+	JNE        half1346
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1315
+	JMP        both1347
 
-half1314:
+half1346:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1315:
+both1347:
 	CMPB       64(AX), $0x00
-	JNE        half1316
+	JNE        half1348
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1317
+	JMP        both1349
 
-half1316:
+half1348:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1317:
+both1349:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -16667,11 +16777,11 @@ both1317:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1318
+	JNE          half1350
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1319
+	JMP          both1351
 
-half1318:
+half1350:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16687,22 +16797,22 @@ half1318:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1319:
+both1351:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1312
+	JLE  cols1344
 
-cols1313:
+cols1345:
 	CMPQ       CX, DX
-	JGE        row1320
+	JGE        row1352
 	CMPB       40(AX), $0x00
-	JNE        half1321
+	JNE        half1353
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1322
+	JMP        both1354
 
-half1321:
+half1353:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -16710,22 +16820,22 @@ half1321:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1323:
+copy1355:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1323
+	JNZ       copy1355
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1322:
+both1354:
 	CMPB       64(AX), $0x00
-	JNE        half1324
+	JNE        half1356
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1325
+	JMP        both1357
 
-half1324:
+half1356:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16733,15 +16843,15 @@ half1324:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1326:
+copy1358:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1326
+	JNZ       copy1358
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1325:
+both1357:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -16750,11 +16860,11 @@ both1325:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1327
+	JNE          half1359
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1328
+	JMP          both1360
 
-half1327:
+half1359:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16773,19 +16883,19 @@ half1327:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1329:
+copy1361:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1329
+	JNZ  copy1361
 
-both1328:
-row1320:
+both1360:
+row1352:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1303
+	JNZ  rows1335
 	VZEROUPPER
 	RET
 
@@ -16809,9 +16919,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1331:
+group1363:
 	CMPQ         R9, $0x01
-	JLT          group1332
+	JLT          group1364
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -16822,39 +16932,39 @@ group1331:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1334
+	JGT          cols1366
 
-cols1333:
+cols1365:
 	CMPB       40(AX), $0x00
-	JNE        half1335
+	JNE        half1367
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1336
+	JMP        both1368
 
-half1335:
+half1367:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1336:
+both1368:
 	CMPB       64(AX), $0x00
-	JNE        half1337
+	JNE        half1369
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1338
+	JMP        both1370
 
-half1337:
+half1369:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1338:
+both1370:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16885,38 +16995,38 @@ both1338:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1333
+	JLE         cols1365
 
-cols1334:
+cols1366:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1340
+	JGT  cols1372
 
-cols1339:
+cols1371:
 	CMPB       40(AX), $0x00
-	JNE        half1341
+	JNE        half1373
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1342
+	JMP        both1374
 
-half1341:
+half1373:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1342:
+both1374:
 	CMPB       64(AX), $0x00
-	JNE        half1343
+	JNE        half1375
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1344
+	JMP        both1376
 
-half1343:
+half1375:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1344:
+both1376:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16935,18 +17045,18 @@ both1344:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1339
+	JLE         cols1371
 
-cols1340:
+cols1372:
 	CMPQ       CX, DX
-	JGE        row1345
+	JGE        row1377
 	CMPB       40(AX), $0x00
-	JNE        half1346
+	JNE        half1378
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1347
+	JMP        both1379
 
-half1346:
+half1378:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -16954,22 +17064,22 @@ half1346:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1348:
+copy1380:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1348
+	JNZ       copy1380
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1347:
+both1379:
 	CMPB       64(AX), $0x00
-	JNE        half1349
+	JNE        half1381
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1350
+	JMP        both1382
 
-half1349:
+half1381:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -16977,15 +17087,15 @@ half1349:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1351:
+copy1383:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1351
+	JNZ       copy1383
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1350:
+both1382:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17002,7 +17112,7 @@ both1350:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1345:
+row1377:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -17027,36 +17137,36 @@ row1345:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1353
+	JGT          cols1385
 
-cols1352:
+cols1384:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1354
+	JNE     half1386
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1355
+	JMP     both1387
 
-half1354:
+half1386:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1355:
+both1387:
 	CMPB    64(AX), $0x00
-	JNE     half1356
+	JNE     half1388
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1357
+	JMP     both1389
 
-half1356:
+half1388:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1357:
+both1389:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -17068,12 +17178,12 @@ both1357:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1358
+	JNE         half1390
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1359
+	JMP         both1391
 
-half1358:
+half1390:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -17103,50 +17213,50 @@ half1358:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1359:
+both1391:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1352
+	JLE  cols1384
 
-cols1353:
+cols1385:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1361
+	JGT  cols1393
 
-cols1360:
+cols1392:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1362
+	JNE     half1394
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1363
+	JMP     both1395
 
-half1362:
+half1394:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1363:
+both1395:
 	CMPB    64(AX), $0x00
-	JNE     half1364
+	JNE     half1396
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1365
+	JMP     both1397
 
-half1364:
+half1396:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1365:
+both1397:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1366
+	JNE         half1398
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1367
+	JMP         both1399
 
-half1366:
+half1398:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -17162,69 +17272,69 @@ half1366:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1367:
+both1399:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1360
+	JLE  cols1392
 
-cols1361:
+cols1393:
 	CMPQ       CX, DX
-	JGE        row1368
+	JGE        row1400
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1369
+	JNE        half1401
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1370
+	JMP        both1402
 
-half1369:
+half1401:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1371:
+copy1403:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1371
+	JNZ       copy1403
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1370:
+both1402:
 	CMPB       64(AX), $0x00
-	JNE        half1372
+	JNE        half1404
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1373
+	JMP        both1405
 
-half1372:
+half1404:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1374:
+copy1406:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1374
+	JNZ       copy1406
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1373:
+both1405:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1375
+	JNE         half1407
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1376
+	JMP         both1408
 
-half1375:
+half1407:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17243,21 +17353,21 @@ half1375:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1377:
+copy1409:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1377
+	JNZ  copy1409
 
-both1376:
-row1368:
+both1408:
+row1400:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1331
+	JMP  group1363
 
-group1332:
+group1364:
 	VZEROUPPER
 	RET
 
@@ -17274,35 +17384,35 @@ TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    (AX), CX
 	XORQ    SI, SI
 	CMPB    18(AX), $0x00
-	JEQ     skip1379
+	JEQ     skip1411
 	MOVQ    48(AX), SI
 	IMULQ   8(AX), SI
 	ADDQ    CX, SI
 	SUBQ    $0x00004000, SI
 
-skip1379:
+skip1411:
 	MOVQ SI, 16(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1380:
+far1412:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1380
+	JLT  far1412
 
-turn1381:
+turn1413:
 	CMPQ  BX, 48(AX)
-	JCC   skip1382
+	JCC   skip1414
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1383
+	JZ    have1415
 	MOVL  (CX)(BX*4), SI
 
-have1383:
+have1415:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17310,22 +17420,22 @@ have1383:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1384
+	JZ    even1416
 	LEAQ  (CX)(SI*4), CX
 
-even1384:
+even1416:
 	CMPQ  64(AX), $0x00
-	JEQ   all1385
+	JEQ   all1417
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1387
+	JGE   next1419
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1387:
+next1419:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -17333,17 +17443,17 @@ next1387:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1389
+	JGT          cols1421
 
-cols1388:
+cols1420:
 	CMPB       16(AX), $0x00
-	JNE        half1390
+	JNE        half1422
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1391
+	JMP        both1423
 
-half1390:
+half1422:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -17351,46 +17461,46 @@ half1390:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1391:
+both1423:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1388
+	JLE  cols1420
 
-cols1389:
+cols1421:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1393
+	JGT  cols1425
 
-cols1392:
+cols1424:
 	CMPB       16(AX), $0x00
-	JNE        half1394
+	JNE        half1426
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1395
+	JMP        both1427
 
-half1394:
+half1426:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1395:
+both1427:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1392
+	JLE    cols1424
 
-cols1393:
+cols1425:
 	CMPQ       CX, DX
-	JGE        row1396
+	JGE        row1428
 	CMPB       16(AX), $0x00
-	JNE        half1397
+	JNE        half1429
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1398
+	JMP        both1430
 
-half1397:
+half1429:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -17398,19 +17508,19 @@ half1397:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1399:
+copy1431:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1399
+	JNZ       copy1431
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1398:
+both1430:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1396:
+row1428:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -17420,22 +17530,22 @@ row1396:
 	VMAXPS       X1, X2, X1
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
-	JMP          listed1386
+	JMP          listed1418
 
-all1385:
+all1417:
 	CMPQ DI, 16(SP)
-	JGE  none1400
+	JGE  none1432
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row1401
+	JMP  row1433
 
-none1400:
+none1432:
 	XORQ SI, SI
 
-row1401:
+row1433:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -17443,186 +17553,198 @@ row1401:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1403
+	JGT          cols1435
 
-cols1402:
+cols1434:
 	CMPB       16(AX), $0x00
-	JNE        half1404
+	JNE        half1436
 	TESTQ      SI, SI
-	JZ         near1406
+	JZ         near1438
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1407
+	JNZ        asked1439
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked1407
+	JNZ        same1440
 	ADDQ       $0x00003000, SI
-	JMP        asked1407
 
-near1406:
+same1440:
+	JMP asked1439
+
+near1438:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1407:
+asked1439:
 	VMAXPS (DI)(CX*4), Y3, Y3
 	VMAXPS 32(DI)(CX*4), Y4, Y4
-	JMP    both1405
+	JMP    both1437
 
-half1404:
+half1436:
 	TESTQ      SI, SI
-	JZ         near1408
+	JZ         near1441
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1409
+	JNZ        asked1442
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked1409
+	JNZ        same1443
 	ADDQ       $0x00003000, SI
-	JMP        asked1409
 
-near1408:
+same1443:
+	JMP asked1442
+
+near1441:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1409:
+asked1442:
 	VMOVUPS (DI)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both1405:
+both1437:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1402
+	JLE  cols1434
 
-cols1403:
+cols1435:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1411
+	JGT  cols1445
 
-cols1410:
+cols1444:
 	CMPB       16(AX), $0x00
-	JNE        half1412
+	JNE        half1446
 	TESTQ      SI, SI
-	JZ         near1414
+	JZ         near1448
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1415
+	JNZ        asked1449
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked1415
+	JNZ        same1450
 	ADDQ       $0x00003000, SI
-	JMP        asked1415
 
-near1414:
+same1450:
+	JMP asked1449
+
+near1448:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1415:
+asked1449:
 	VMOVUPS (DI)(CX*4), Y2
-	JMP     both1413
+	JMP     both1447
 
-half1412:
+half1446:
 	TESTQ      SI, SI
-	JZ         near1416
+	JZ         near1451
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1417
+	JNZ        asked1452
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked1417
+	JNZ        same1453
 	ADDQ       $0x00003000, SI
-	JMP        asked1417
 
-near1416:
+same1453:
+	JMP asked1452
+
+near1451:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1417:
+asked1452:
 	VPMOVZXWD (DI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1413:
+both1447:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1410
+	JLE    cols1444
 
-cols1411:
+cols1445:
 	CMPQ       CX, DX
-	JGE        row1418
+	JGE        row1454
 	CMPB       16(AX), $0x00
-	JNE        half1419
+	JNE        half1455
 	TESTQ      SI, SI
-	JZ         near1421
+	JZ         near1457
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1422
+	JNZ        asked1458
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked1422
+	JNZ        same1459
 	ADDQ       $0x00003000, SI
-	JMP        asked1422
 
-near1421:
+same1459:
+	JMP asked1458
+
+near1457:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1422:
+asked1458:
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1420
+	JMP        both1456
 
-half1419:
+half1455:
 	TESTQ      SI, SI
-	JZ         near1423
+	JZ         near1460
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1424
+	JNZ        asked1461
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        asked1424
+	JNZ        same1462
 	ADDQ       $0x00003000, SI
-	JMP        asked1424
 
-near1423:
+same1462:
+	JMP asked1461
+
+near1460:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1424:
+asked1461:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, SI
 	SUBQ    CX, SI
 	LEAQ    (DI)(CX*2), DI
 
-copy1425:
+copy1463:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1425
+	JNZ       copy1463
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1420:
+both1456:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1418:
+row1454:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -17633,18 +17755,18 @@ row1418:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-listed1386:
-skip1382:
+listed1418:
+skip1414:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1426
+	JCC   skip1464
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1427
+	JZ    have1465
 	MOVL  (CX)(BX*4), SI
 
-have1427:
+have1465:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17652,10 +17774,10 @@ have1427:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1428
+	JZ    even1466
 	LEAQ  (R10)(CX*4), R10
 
-even1428:
+even1466:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -17663,26 +17785,26 @@ even1428:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1430
+	JGT          cols1468
 
-cols1429:
+cols1467:
 	CMPB    16(AX), $0x00
-	JNE     half1431
+	JNE     half1469
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1432
+	JMP     both1470
 
-half1431:
+half1469:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1432:
+both1470:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1433
+	JNE          half1471
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17727,9 +17849,9 @@ both1432:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1434
+	JMP          both1472
 
-half1433:
+half1471:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17766,31 +17888,31 @@ half1433:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1434:
+both1472:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1429
+	JLE  cols1467
 
-cols1430:
+cols1468:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1436
+	JGT  cols1474
 
-cols1435:
+cols1473:
 	CMPB    16(AX), $0x00
-	JNE     half1437
+	JNE     half1475
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1438
+	JMP     both1476
 
-half1437:
+half1475:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1438:
+both1476:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1439
+	JNE          half1477
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17818,9 +17940,9 @@ both1438:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1440
+	JMP          both1478
 
-half1439:
+half1477:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17843,39 +17965,39 @@ half1439:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1440:
+both1478:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1435
+	JLE  cols1473
 
-cols1436:
+cols1474:
 	CMPQ       CX, DX
-	JGE        row1441
+	JGE        row1479
 	CMPB       16(AX), $0x00
-	JNE        half1442
+	JNE        half1480
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1443
+	JMP        both1481
 
-half1442:
+half1480:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1444:
+copy1482:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1444
+	JNZ       copy1482
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1443:
+both1481:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1445
+	JNE          half1483
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -17904,9 +18026,9 @@ both1443:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1446
+	JMP          both1484
 
-half1445:
+half1483:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -17930,8 +18052,8 @@ half1445:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1446:
-row1441:
+both1484:
+row1479:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -17944,28 +18066,28 @@ row1441:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1448
+	JZ           skip1486
 	MOVL         (CX)(SI*4), R8
 
-skip1448:
+skip1486:
 	TESTQ  R8, R8
-	JS     unlabelled1447
+	JS     unlabelled1485
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1447:
-skip1426:
+unlabelled1485:
+skip1464:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1449
+	JCC   skip1487
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1450
+	JZ    have1488
 	MOVL  (CX)(BX*4), SI
 
-have1450:
+have1488:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17973,17 +18095,17 @@ have1450:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1451
+	JZ    even1489
 	LEAQ  (R10)(CX*4), R10
 
-even1451:
+even1489:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1452
+	JZ    skip1490
 	MOVL  (CX)(SI*4), R8
 
-skip1452:
+skip1490:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -17991,92 +18113,92 @@ skip1452:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1453
+	JS     unlabelled1491
 	CMPB   16(AX), $0x00
-	JNE    half1454
+	JNE    half1492
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1455
+	JMP    both1493
 
-half1454:
+half1492:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1455:
+both1493:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1453
+	JNE          unlabelled1491
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1457:
+next1495:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1459
+	JGT     last1497
 	CMPB    16(AX), $0x00
-	JNE     half1460
+	JNE     half1498
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1461
+	JMP     both1499
 
-half1460:
+half1498:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1461:
+both1499:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1456
+	JNZ       found1494
 	ADDQ      $0x08, CX
-	JMP       next1457
+	JMP       next1495
 
-last1459:
+last1497:
 	CMPQ       CX, DX
-	JGE        end1458
+	JGE        end1496
 	CMPB       16(AX), $0x00
-	JNE        half1462
+	JNE        half1500
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1463
+	JMP        both1501
 
-half1462:
+half1500:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1464:
+copy1502:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1464
+	JNZ       copy1502
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1463:
+both1501:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1456
+	JNZ       found1494
 	MOVQ      DX, CX
-	JMP       end1458
+	JMP       end1496
 
-found1456:
+found1494:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1458:
+end1496:
 	CMPQ CX, R8
-	JNE  unlabelled1453
+	JNE  unlabelled1491
 	INCQ 112(AX)
 
-unlabelled1453:
+unlabelled1491:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1465
+	JZ           skip1503
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -18085,18 +18207,18 @@ unlabelled1453:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1467
+	JGT          cols1505
 
-cols1466:
+cols1504:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1468
+	JNE     half1506
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1469
+	JMP     both1507
 
-half1468:
+half1506:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18126,25 +18248,25 @@ half1468:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1469:
+both1507:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1466
+	JLE  cols1504
 
-cols1467:
+cols1505:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1471
+	JGT  cols1509
 
-cols1470:
+cols1508:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1472
+	JNE     half1510
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1473
+	JMP     both1511
 
-half1472:
+half1510:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -18160,22 +18282,22 @@ half1472:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1473:
+both1511:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1470
+	JLE  cols1508
 
-cols1471:
+cols1509:
 	CMPQ       CX, DX
-	JGE        row1474
+	JGE        row1512
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1475
+	JNE        half1513
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1476
+	JMP        both1514
 
-half1475:
+half1513:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18194,20 +18316,20 @@ half1475:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1477:
+copy1515:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1477
+	JNZ  copy1515
 
-both1476:
-row1474:
-skip1465:
-skip1449:
+both1514:
+row1512:
+skip1503:
+skip1487:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1381
+	JLT  turn1413
 	VZEROUPPER
 	RET
 
@@ -18229,37 +18351,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1478:
+rows1516:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1480
+	JGT  cols1518
 
-cols1479:
+cols1517:
 	CMPB       16(AX), $0x00
-	JNE        half1481
+	JNE        half1519
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1482
+	JMP        both1520
 
-half1481:
+half1519:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1482:
+both1520:
 	CMPB       40(AX), $0x00
-	JNE        half1483
+	JNE        half1521
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1484
+	JMP        both1522
 
-half1483:
+half1521:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1484:
+both1522:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -18267,7 +18389,7 @@ both1484:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1485
+	JNE          half1523
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18298,7 +18420,7 @@ both1484:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1487
+	JZ           skip1525
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18307,11 +18429,11 @@ both1484:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1488
+	JNE          half1526
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1489
+	JMP          both1527
 
-half1488:
+half1526:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18327,11 +18449,11 @@ half1488:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1489:
-skip1487:
-	JMP both1486
+both1527:
+skip1525:
+	JMP both1524
 
-half1485:
+half1523:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18356,7 +18478,7 @@ half1485:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1490
+	JZ           skip1528
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18365,11 +18487,11 @@ half1485:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1491
+	JNE          half1529
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1492
+	JMP          both1530
 
-half1491:
+half1529:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18385,11 +18507,11 @@ half1491:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1492:
-skip1490:
-both1486:
+both1530:
+skip1528:
+both1524:
 	DECQ         R8
-	JNZ          more1493
+	JNZ          more1531
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18424,22 +18546,22 @@ both1486:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1493:
+more1531:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1479
+	JLE  cols1517
 
-cols1480:
+cols1518:
 	CMPQ       CX, DX
-	JGE        row1494
+	JGE        row1532
 	CMPB       16(AX), $0x00
-	JNE        half1495
+	JNE        half1533
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1496
+	JMP        both1534
 
-half1495:
+half1533:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -18447,22 +18569,22 @@ half1495:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1497:
+copy1535:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1497
+	JNZ       copy1535
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1496:
+both1534:
 	CMPB       40(AX), $0x00
-	JNE        half1498
+	JNE        half1536
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1499
+	JMP        both1537
 
-half1498:
+half1536:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -18470,15 +18592,15 @@ half1498:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1500:
+copy1538:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1500
+	JNZ       copy1538
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1499:
+both1537:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -18486,7 +18608,7 @@ both1499:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1501
+	JNE          half1539
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18518,7 +18640,7 @@ both1499:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1503
+	JZ           skip1541
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18527,11 +18649,11 @@ both1499:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1504
+	JNE          half1542
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1505
+	JMP          both1543
 
-half1504:
+half1542:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18550,17 +18672,17 @@ half1504:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1506:
+copy1544:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1506
+	JNZ  copy1544
 
-both1505:
-skip1503:
-	JMP both1502
+both1543:
+skip1541:
+	JMP both1540
 
-half1501:
+half1539:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18586,7 +18708,7 @@ half1501:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1507
+	JZ           skip1545
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18595,11 +18717,11 @@ half1501:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1508
+	JNE          half1546
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1509
+	JMP          both1547
 
-half1508:
+half1546:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18618,17 +18740,17 @@ half1508:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1510:
+copy1548:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1510
+	JNZ  copy1548
 
-both1509:
-skip1507:
-both1502:
+both1547:
+skip1545:
+both1540:
 	DECQ         R8
-	JNZ          more1511
+	JNZ          more1549
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18663,13 +18785,13 @@ both1502:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1511:
-row1494:
+more1549:
+row1532:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1478
+	JNZ          rows1516
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18723,32 +18845,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1512:
+rows1550:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1514
+	JGT  cols1552
 
-cols1513:
+cols1551:
 	CMPB       16(AX), $0x00
-	JNE        half1515
+	JNE        half1553
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1516
+	JMP        both1554
 
-half1515:
+half1553:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1516:
+both1554:
 	CMPB      16(AX), $0x00
-	JNE       half1517
+	JNE       half1555
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1518
+	JMP       both1556
 
-half1517:
+half1555:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18762,26 +18884,26 @@ half1517:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1518:
+both1556:
 	CMPB       40(AX), $0x00
-	JNE        half1519
+	JNE        half1557
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1520
+	JMP        both1558
 
-half1519:
+half1557:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1520:
+both1558:
 	CMPB      40(AX), $0x00
-	JNE       half1521
+	JNE       half1559
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1522
+	JMP       both1560
 
-half1521:
+half1559:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -18795,7 +18917,7 @@ half1521:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1522:
+both1560:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -18803,30 +18925,30 @@ both1522:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1513
+	JLE         cols1551
 
-cols1514:
+cols1552:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1524
+	JGT  cols1562
 
-cols1523:
+cols1561:
 	CMPB       16(AX), $0x00
-	JNE        half1525
+	JNE        half1563
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1526
+	JMP        both1564
 
-half1525:
+half1563:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1526:
+both1564:
 	CMPB      16(AX), $0x00
-	JNE       half1527
+	JNE       half1565
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1528
+	JMP       both1566
 
-half1527:
+half1565:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18834,23 +18956,23 @@ half1527:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1528:
+both1566:
 	CMPB       40(AX), $0x00
-	JNE        half1529
+	JNE        half1567
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1530
+	JMP        both1568
 
-half1529:
+half1567:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1530:
+both1568:
 	CMPB      40(AX), $0x00
-	JNE       half1531
+	JNE       half1569
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1532
+	JMP       both1570
 
-half1531:
+half1569:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -18858,116 +18980,116 @@ half1531:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1532:
+both1570:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1523
+	JLE         cols1561
 
-cols1524:
+cols1562:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1534
+	JGT  cols1572
 
-cols1533:
+cols1571:
 	CMPB       16(AX), $0x00
-	JNE        half1535
+	JNE        half1573
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1536
+	JMP        both1574
 
-half1535:
+half1573:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1536:
+both1574:
 	CMPB      16(AX), $0x00
-	JNE       half1537
+	JNE       half1575
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1538
+	JMP       both1576
 
-half1537:
+half1575:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1538:
+both1576:
 	CMPB       40(AX), $0x00
-	JNE        half1539
+	JNE        half1577
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1540
+	JMP        both1578
 
-half1539:
+half1577:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1540:
+both1578:
 	CMPB      40(AX), $0x00
-	JNE       half1541
+	JNE       half1579
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1542
+	JMP       both1580
 
-half1541:
+half1579:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1542:
+both1580:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1533
+	JLE         cols1571
 
-cols1534:
+cols1572:
 	CMPQ       CX, DX
-	JGE        row1543
+	JGE        row1581
 	CMPB       16(AX), $0x00
-	JNE        half1544
+	JNE        half1582
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1545
+	JMP        both1583
 
-half1544:
+half1582:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1545:
+both1583:
 	CMPB        16(AX), $0x00
-	JNE         half1546
+	JNE         half1584
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1547
+	JMP         both1585
 
-half1546:
+half1584:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1547:
+both1585:
 	CMPB       40(AX), $0x00
-	JNE        half1548
+	JNE        half1586
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1549
+	JMP        both1587
 
-half1548:
+half1586:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1549:
+both1587:
 	CMPB        40(AX), $0x00
-	JNE         half1550
+	JNE         half1588
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1551
+	JMP         both1589
 
-half1550:
+half1588:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1551:
+both1589:
 	VFMADD231PD Z4, Z5, Z0
 
-row1543:
+row1581:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1512
+	JNZ           rows1550
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -19005,15 +19127,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1552:
+rows1590:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1554
+	JGT  cols1592
 
-cols1553:
+cols1591:
 	CMPB       16(AX), $0x00
-	JNE        half1555
+	JNE        half1593
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -19022,9 +19144,9 @@ cols1553:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1556
+	JMP        both1594
 
-half1555:
+half1593:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -19032,7 +19154,7 @@ half1555:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1556:
+both1594:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -19040,80 +19162,80 @@ both1556:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1553
+	JLE         cols1591
 
-cols1554:
+cols1592:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1558
+	JGT  cols1596
 
-cols1557:
+cols1595:
 	CMPB       16(AX), $0x00
-	JNE        half1559
+	JNE        half1597
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1560
+	JMP        both1598
 
-half1559:
+half1597:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1560:
+both1598:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1557
+	JLE         cols1595
 
-cols1558:
+cols1596:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1562
+	JGT  cols1600
 
-cols1561:
+cols1599:
 	CMPB       16(AX), $0x00
-	JNE        half1563
+	JNE        half1601
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1564
+	JMP        both1602
 
-half1563:
+half1601:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1564:
+both1602:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1561
+	JLE         cols1599
 
-cols1562:
+cols1600:
 	CMPQ       CX, DX
-	JGE        row1565
+	JGE        row1603
 	CMPB       16(AX), $0x00
-	JNE        half1566
+	JNE        half1604
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1567
+	JMP        both1605
 
-half1566:
+half1604:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1567:
+both1605:
 	VFMADD231PS Z7, Z2, Z3
 
-row1565:
+row1603:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1552
+	JNZ           rows1590
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -19145,14 +19267,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1568
+	JEQ   wide1606
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1569
+	JZ    skip1607
 	CMPB  40(AX), $0x00
-	JEQ   wide1568
+	JEQ   wide1606
 
-skip1569:
+skip1607:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -19164,22 +19286,22 @@ skip1569:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1570:
+group1608:
 	CMPQ DI, $0x10
-	JLT  group1571
+	JLT  group1609
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1573
+	JGT  cols1611
 
-cols1572:
+cols1610:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1574
+	JZ           plain1612
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -19196,50 +19318,50 @@ cols1572:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1576
+	JNE          half1614
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1577
+	JMP          both1615
 
-half1576:
+half1614:
 	IMUL3Q $0x00000020, CX, R10
 
-both1577:
+both1615:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1578
+	JNE    far1616
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1578:
+far1616:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1579
+	JNE    half1617
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1580
+	JMP    both1618
 
-half1579:
+half1617:
 	IMUL3Q $0x00000020, CX, R12
 
-both1580:
+both1618:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1581
+	JNE    far1619
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1581:
+far1619:
 	MOVQ $0x00000008, R13
 
-pair1582:
+pair1620:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z12
 	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1583
+	JNE        half1621
 	CMPB       42(AX), $0x00
-	JEQ        near1585
+	JEQ        near1623
 	MOVQ       R10, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19250,19 +19372,19 @@ pair1582:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R10
-	JMP        asked1586
+	JMP        asked1624
 
-near1585:
+near1623:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1586:
-	JMP both1584
+asked1624:
+	JMP both1622
 
-half1583:
+half1621:
 	CMPB       42(AX), $0x00
-	JEQ        near1587
+	JEQ        near1625
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19271,21 +19393,21 @@ half1583:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        asked1588
+	JMP        asked1626
 
-near1587:
+near1625:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1588:
-both1584:
+asked1626:
+both1622:
 	VPERMW.Z   (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z   (R11)(CX*2), Z1, K2, Z14
 	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1589
+	JNE        half1627
 	CMPB       18(AX), $0x00
-	JEQ        near1591
+	JEQ        near1629
 	MOVQ       R12, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19296,19 +19418,19 @@ both1584:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R12
-	JMP        asked1592
+	JMP        asked1630
 
-near1591:
+near1629:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1592:
-	JMP both1590
+asked1630:
+	JMP both1628
 
-half1589:
+half1627:
 	CMPB       18(AX), $0x00
-	JEQ        near1593
+	JEQ        near1631
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19317,14 +19439,14 @@ half1589:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        asked1594
+	JMP        asked1632
 
-near1593:
+near1631:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1594:
-both1590:
+asked1632:
+both1628:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19337,58 +19459,58 @@ both1590:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1595
+	JNE         half1633
 	CMPB        42(AX), $0x00
-	JEQ         near1597
-	JMP         asked1598
+	JEQ         near1635
+	JMP         asked1636
 
-near1597:
+near1635:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1598:
-	JMP both1596
+asked1636:
+	JMP both1634
 
-half1595:
+half1633:
 	CMPB 42(AX), $0x00
-	JEQ  near1599
-	JMP  asked1600
+	JEQ  near1637
+	JMP  asked1638
 
-near1599:
+near1637:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1600:
-both1596:
+asked1638:
+both1634:
 	VPERMW.Z (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K2, Z14
 	ADDQ     8(AX), R11
 	CMPB     16(AX), $0x00
-	JNE      half1601
+	JNE      half1639
 	CMPB     18(AX), $0x00
-	JEQ      near1603
-	JMP      asked1604
+	JEQ      near1641
+	JMP      asked1642
 
-near1603:
+near1641:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1604:
-	JMP both1602
+asked1642:
+	JMP both1640
 
-half1601:
+half1639:
 	CMPB 18(AX), $0x00
-	JEQ  near1605
-	JMP  asked1606
+	JEQ  near1643
+	JMP  asked1644
 
-near1605:
+near1643:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1606:
-both1602:
+asked1644:
+both1640:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19398,38 +19520,38 @@ both1602:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R13
-	JNZ         pair1582
-	JMP         summed1575
+	JNZ         pair1620
+	JMP         summed1613
 
-plain1574:
+plain1612:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1607
+	JNE    half1645
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1608
+	JMP    both1646
 
-half1607:
+half1645:
 	IMUL3Q $0x00000020, CX, R10
 
-both1608:
+both1646:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1609
+	JNE    far1647
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1609:
+far1647:
 	MOVQ $0x00000008, R11
 
-pair1610:
+pair1648:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z8
 	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1611
+	JNE        half1649
 	CMPB       18(AX), $0x00
-	JEQ        near1613
+	JEQ        near1651
 	MOVQ       R10, R12
 	ANDQ       $-256, R12
 	SHRQ       $0x06, R12
@@ -19440,19 +19562,19 @@ pair1610:
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x00000100, R10
-	JMP        asked1614
+	JMP        asked1652
 
-near1613:
+near1651:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1614:
-	JMP both1612
+asked1652:
+	JMP both1650
 
-half1611:
+half1649:
 	CMPB       18(AX), $0x00
-	JEQ        near1615
+	JEQ        near1653
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -19461,14 +19583,14 @@ half1611:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        asked1616
+	JMP        asked1654
 
-near1615:
+near1653:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1616:
-both1612:
+asked1654:
+both1650:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -19477,38 +19599,38 @@ both1612:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1617
+	JNE         half1655
 	CMPB        18(AX), $0x00
-	JEQ         near1619
-	JMP         asked1620
+	JEQ         near1657
+	JMP         asked1658
 
-near1619:
+near1657:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1620:
-	JMP both1618
+asked1658:
+	JMP both1656
 
-half1617:
+half1655:
 	CMPB 18(AX), $0x00
-	JEQ  near1621
-	JMP  asked1622
+	JEQ  near1659
+	JMP  asked1660
 
-near1621:
+near1659:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1622:
-both1618:
+asked1660:
+both1656:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R11
-	JNZ         pair1610
+	JNZ         pair1648
 
-summed1575:
+summed1613:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -19544,19 +19666,19 @@ summed1575:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1572
+	JLE           cols1610
 
-cols1573:
+cols1611:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1624
+	JGT  cols1662
 
-cols1623:
+cols1661:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1625
+	JZ           plain1663
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -19566,50 +19688,50 @@ cols1623:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1627
+	JNE          half1665
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1628
+	JMP          both1666
 
-half1627:
+half1665:
 	IMUL3Q $0x00000020, CX, R10
 
-both1628:
+both1666:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1629
+	JNE    far1667
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1629:
+far1667:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1630
+	JNE    half1668
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1631
+	JMP    both1669
 
-half1630:
+half1668:
 	IMUL3Q $0x00000020, CX, R12
 
-both1631:
+both1669:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1632
+	JNE    far1670
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1632:
+far1670:
 	MOVQ $0x00000008, R13
 
-pair1633:
+pair1671:
 	VPMOVZXWD  (R9)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1634
+	JNE        half1672
 	CMPB       42(AX), $0x00
-	JEQ        near1636
+	JEQ        near1674
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19618,18 +19740,18 @@ pair1633:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        asked1637
+	JMP        asked1675
 
-near1636:
+near1674:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1637:
-	JMP both1635
+asked1675:
+	JMP both1673
 
-half1634:
+half1672:
 	CMPB       42(AX), $0x00
-	JEQ        near1638
+	JEQ        near1676
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -19637,21 +19759,21 @@ half1634:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
-	JMP        asked1639
+	JMP        asked1677
 
-near1638:
+near1676:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1639:
-both1635:
+asked1677:
+both1673:
 	VPMOVZXWD  (R11)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1640
+	JNE        half1678
 	CMPB       18(AX), $0x00
-	JEQ        near1642
+	JEQ        near1680
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19660,18 +19782,18 @@ both1635:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        asked1643
+	JMP        asked1681
 
-near1642:
+near1680:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1643:
-	JMP both1641
+asked1681:
+	JMP both1679
 
-half1640:
+half1678:
 	CMPB       18(AX), $0x00
-	JEQ        near1644
+	JEQ        near1682
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -19679,14 +19801,14 @@ half1640:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
-	JMP        asked1645
+	JMP        asked1683
 
-near1644:
+near1682:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1645:
-both1641:
+asked1683:
+both1679:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -19695,93 +19817,93 @@ both1641:
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1646
+	JNE         half1684
 	CMPB        42(AX), $0x00
-	JEQ         near1648
-	JMP         asked1649
+	JEQ         near1686
+	JMP         asked1687
 
-near1648:
+near1686:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1649:
-	JMP both1647
+asked1687:
+	JMP both1685
 
-half1646:
+half1684:
 	CMPB 42(AX), $0x00
-	JEQ  near1650
-	JMP  asked1651
+	JEQ  near1688
+	JMP  asked1689
 
-near1650:
+near1688:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1651:
-both1647:
+asked1689:
+both1685:
 	VPMOVZXWD (R11)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 	ADDQ      8(AX), R11
 	CMPB      16(AX), $0x00
-	JNE       half1652
+	JNE       half1690
 	CMPB      18(AX), $0x00
-	JEQ       near1654
-	JMP       asked1655
+	JEQ       near1692
+	JMP       asked1693
 
-near1654:
+near1692:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1655:
-	JMP both1653
+asked1693:
+	JMP both1691
 
-half1652:
+half1690:
 	CMPB 18(AX), $0x00
-	JEQ  near1656
-	JMP  asked1657
+	JEQ  near1694
+	JMP  asked1695
 
-near1656:
+near1694:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1657:
-both1653:
+asked1695:
+both1691:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1633
-	JMP         summed1626
+	JNZ         pair1671
+	JMP         summed1664
 
-plain1625:
+plain1663:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1658
+	JNE    half1696
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1659
+	JMP    both1697
 
-half1658:
+half1696:
 	IMUL3Q $0x00000020, CX, R10
 
-both1659:
+both1697:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1660
+	JNE    far1698
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1660:
+far1698:
 	MOVQ $0x00000008, R11
 
-pair1661:
+pair1699:
 	VPMOVZXWD  (R9)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1662
+	JNE        half1700
 	CMPB       18(AX), $0x00
-	JEQ        near1664
+	JEQ        near1702
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -19790,18 +19912,18 @@ pair1661:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        asked1665
+	JMP        asked1703
 
-near1664:
+near1702:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1665:
-	JMP both1663
+asked1703:
+	JMP both1701
 
-half1662:
+half1700:
 	CMPB       18(AX), $0x00
-	JEQ        near1666
+	JEQ        near1704
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -19809,49 +19931,49 @@ half1662:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
-	JMP        asked1667
+	JMP        asked1705
 
-near1666:
+near1704:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1667:
-both1663:
+asked1705:
+both1701:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1668
+	JNE         half1706
 	CMPB        18(AX), $0x00
-	JEQ         near1670
-	JMP         asked1671
+	JEQ         near1708
+	JMP         asked1709
 
-near1670:
+near1708:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1671:
-	JMP both1669
+asked1709:
+	JMP both1707
 
-half1668:
+half1706:
 	CMPB 18(AX), $0x00
-	JEQ  near1672
-	JMP  asked1673
+	JEQ  near1710
+	JMP  asked1711
 
-near1672:
+near1710:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1673:
-both1669:
+asked1711:
+both1707:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1661
+	JNZ         pair1699
 
-summed1626:
+summed1664:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -19871,16 +19993,16 @@ summed1626:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1623
+	JLE           cols1661
 
-cols1624:
+cols1662:
 	CMPQ         CX, R8
-	JGE          row1674
+	JGE          row1712
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1675
+	JZ           plain1713
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -19890,50 +20012,50 @@ cols1624:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1677
+	JNE          half1715
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1678
+	JMP          both1716
 
-half1677:
+half1715:
 	IMUL3Q $0x00000020, CX, R10
 
-both1678:
+both1716:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1679
+	JNE    far1717
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1679:
+far1717:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1680
+	JNE    half1718
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1681
+	JMP    both1719
 
-half1680:
+half1718:
 	IMUL3Q $0x00000020, CX, R12
 
-both1681:
+both1719:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1682
+	JNE    far1720
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1682:
+far1720:
 	MOVQ $0x00000008, R13
 
-pair1683:
+pair1721:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1684
+	JNE         half1722
 	CMPB        42(AX), $0x00
-	JEQ         near1686
+	JEQ         near1724
 	MOVQ        R10, R14
 	ANDQ        $-128, R14
 	SHRQ        $0x06, R14
@@ -19942,18 +20064,18 @@ pair1683:
 	PREFETCHT0  16384(R14)
 	PREFETCHT0  20480(R14)
 	ADDQ        $0x00000080, R10
-	JMP         asked1687
+	JMP         asked1725
 
-near1686:
+near1724:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1687:
-	JMP both1685
+asked1725:
+	JMP both1723
 
-half1684:
+half1722:
 	CMPB       42(AX), $0x00
-	JEQ        near1688
+	JEQ        near1726
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -19961,21 +20083,21 @@ half1684:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
-	JMP        asked1689
+	JMP        asked1727
 
-near1688:
+near1726:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1689:
-both1685:
+asked1727:
+both1723:
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
 	CMPB        16(AX), $0x00
-	JNE         half1690
+	JNE         half1728
 	CMPB        18(AX), $0x00
-	JEQ         near1692
+	JEQ         near1730
 	MOVQ        R12, R14
 	ANDQ        $-128, R14
 	SHRQ        $0x06, R14
@@ -19984,18 +20106,18 @@ both1685:
 	PREFETCHT0  16384(R14)
 	PREFETCHT0  20480(R14)
 	ADDQ        $0x00000080, R12
-	JMP         asked1693
+	JMP         asked1731
 
-near1692:
+near1730:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1693:
-	JMP both1691
+asked1731:
+	JMP both1729
 
-half1690:
+half1728:
 	CMPB       18(AX), $0x00
-	JEQ        near1694
+	JEQ        near1732
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -20003,14 +20125,14 @@ half1690:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
-	JMP        asked1695
+	JMP        asked1733
 
-near1694:
+near1732:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1695:
-both1691:
+asked1733:
+both1729:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -20019,93 +20141,93 @@ both1691:
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1696
+	JNE         half1734
 	CMPB        42(AX), $0x00
-	JEQ         near1698
-	JMP         asked1699
+	JEQ         near1736
+	JMP         asked1737
 
-near1698:
+near1736:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1699:
-	JMP both1697
+asked1737:
+	JMP both1735
 
-half1696:
+half1734:
 	CMPB 42(AX), $0x00
-	JEQ  near1700
-	JMP  asked1701
+	JEQ  near1738
+	JMP  asked1739
 
-near1700:
+near1738:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1701:
-both1697:
+asked1739:
+both1735:
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
 	CMPB        16(AX), $0x00
-	JNE         half1702
+	JNE         half1740
 	CMPB        18(AX), $0x00
-	JEQ         near1704
-	JMP         asked1705
+	JEQ         near1742
+	JMP         asked1743
 
-near1704:
+near1742:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1705:
-	JMP both1703
+asked1743:
+	JMP both1741
 
-half1702:
+half1740:
 	CMPB 18(AX), $0x00
-	JEQ  near1706
-	JMP  asked1707
+	JEQ  near1744
+	JMP  asked1745
 
-near1706:
+near1744:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1707:
-both1703:
+asked1745:
+both1741:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1683
-	JMP         summed1676
+	JNZ         pair1721
+	JMP         summed1714
 
-plain1675:
+plain1713:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1708
+	JNE    half1746
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1709
+	JMP    both1747
 
-half1708:
+half1746:
 	IMUL3Q $0x00000020, CX, R10
 
-both1709:
+both1747:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1710
+	JNE    far1748
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1710:
+far1748:
 	MOVQ $0x00000008, R11
 
-pair1711:
+pair1749:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1712
+	JNE         half1750
 	CMPB        18(AX), $0x00
-	JEQ         near1714
+	JEQ         near1752
 	MOVQ        R10, R12
 	ANDQ        $-128, R12
 	SHRQ        $0x06, R12
@@ -20114,18 +20236,18 @@ pair1711:
 	PREFETCHT0  16384(R12)
 	PREFETCHT0  20480(R12)
 	ADDQ        $0x00000080, R10
-	JMP         asked1715
+	JMP         asked1753
 
-near1714:
+near1752:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1715:
-	JMP both1713
+asked1753:
+	JMP both1751
 
-half1712:
+half1750:
 	CMPB       18(AX), $0x00
-	JEQ        near1716
+	JEQ        near1754
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -20133,49 +20255,49 @@ half1712:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
-	JMP        asked1717
+	JMP        asked1755
 
-near1716:
+near1754:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1717:
-both1713:
+asked1755:
+both1751:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1718
+	JNE         half1756
 	CMPB        18(AX), $0x00
-	JEQ         near1720
-	JMP         asked1721
+	JEQ         near1758
+	JMP         asked1759
 
-near1720:
+near1758:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1721:
-	JMP both1719
+asked1759:
+	JMP both1757
 
-half1718:
+half1756:
 	CMPB 18(AX), $0x00
-	JEQ  near1722
-	JMP  asked1723
+	JEQ  near1760
+	JMP  asked1761
 
-near1722:
+near1760:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1723:
-both1719:
+asked1761:
+both1757:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1711
+	JNZ         pair1749
 
-summed1676:
+summed1714:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -20193,7 +20315,7 @@ summed1676:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1674:
+row1712:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20227,19 +20349,19 @@ row1674:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1570
+	JMP  group1608
 
-group1571:
-wide1568:
-group1724:
+group1609:
+wide1606:
+group1762:
 	CMPQ DI, $0x08
-	JLT  group1725
+	JLT  group1763
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1727
+	JGT  cols1765
 
-cols1726:
+cols1764:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20252,7 +20374,7 @@ cols1726:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1728
+	JZ      plain1766
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -20267,52 +20389,52 @@ cols1726:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1730
+	JNE     half1768
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1731
+	JMP     both1769
 
-half1730:
+half1768:
 	IMUL3Q $0x00000010, CX, R9
 
-both1731:
+both1769:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1732
+	JNE    far1770
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1732:
+far1770:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1733
+	JNE    half1771
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1734
+	JMP    both1772
 
-half1733:
+half1771:
 	IMUL3Q $0x00000010, CX, R11
 
-both1734:
+both1772:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1735
+	JNE    far1773
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1735:
+far1773:
 	MOVQ $0x00000004, R12
 
-pair1736:
+pair1774:
 	CMPB      40(AX), $0x00
-	JNE       half1737
+	JNE       half1775
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1738
+	JMP       both1776
 
-half1737:
+half1775:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20326,12 +20448,12 @@ half1737:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1738:
+both1776:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1739
+	JNE        half1777
 	CMPB       42(AX), $0x00
-	JEQ        near1741
+	JEQ        near1779
 	MOVQ       R9, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20342,19 +20464,19 @@ both1738:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R9
-	JMP        asked1742
+	JMP        asked1780
 
-near1741:
+near1779:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1742:
-	JMP both1740
+asked1780:
+	JMP both1778
 
-half1739:
+half1777:
 	CMPB       42(AX), $0x00
-	JEQ        near1743
+	JEQ        near1781
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20363,23 +20485,23 @@ half1739:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1744
+	JMP        asked1782
 
-near1743:
+near1781:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1744:
-both1740:
+asked1782:
+both1778:
 	CMPB      16(AX), $0x00
-	JNE       half1745
+	JNE       half1783
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1746
+	JMP       both1784
 
-half1745:
+half1783:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20393,12 +20515,12 @@ half1745:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1746:
+both1784:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1747
+	JNE        half1785
 	CMPB       18(AX), $0x00
-	JEQ        near1749
+	JEQ        near1787
 	MOVQ       R11, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20409,19 +20531,19 @@ both1746:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R11
-	JMP        asked1750
+	JMP        asked1788
 
-near1749:
+near1787:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1750:
-	JMP both1748
+asked1788:
+	JMP both1786
 
-half1747:
+half1785:
 	CMPB       18(AX), $0x00
-	JEQ        near1751
+	JEQ        near1789
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20430,14 +20552,14 @@ half1747:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1752
+	JMP        asked1790
 
-near1751:
+near1789:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1752:
-both1748:
+asked1790:
+both1786:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -20455,14 +20577,14 @@ both1748:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	CMPB        40(AX), $0x00
-	JNE         half1753
+	JNE         half1791
 	VCVTPS2PD   (R8)(CX*4), Z16
 	VCVTPS2PD   32(R8)(CX*4), Z17
 	VCVTPS2PD   64(R8)(CX*4), Z18
 	VCVTPS2PD   96(R8)(CX*4), Z19
-	JMP         both1754
+	JMP         both1792
 
-half1753:
+half1791:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20476,42 +20598,42 @@ half1753:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1754:
+both1792:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1755
+	JNE  half1793
 	CMPB 42(AX), $0x00
-	JEQ  near1757
-	JMP  asked1758
+	JEQ  near1795
+	JMP  asked1796
 
-near1757:
+near1795:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1758:
-	JMP both1756
+asked1796:
+	JMP both1794
 
-half1755:
+half1793:
 	CMPB 42(AX), $0x00
-	JEQ  near1759
-	JMP  asked1760
+	JEQ  near1797
+	JMP  asked1798
 
-near1759:
+near1797:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1760:
-both1756:
+asked1798:
+both1794:
 	CMPB      16(AX), $0x00
-	JNE       half1761
+	JNE       half1799
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1762
+	JMP       both1800
 
-half1761:
+half1799:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20525,33 +20647,33 @@ half1761:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1762:
+both1800:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1763
+	JNE  half1801
 	CMPB 18(AX), $0x00
-	JEQ  near1765
-	JMP  asked1766
+	JEQ  near1803
+	JMP  asked1804
 
-near1765:
+near1803:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1766:
-	JMP both1764
+asked1804:
+	JMP both1802
 
-half1763:
+half1801:
 	CMPB 18(AX), $0x00
-	JEQ  near1767
-	JMP  asked1768
+	JEQ  near1805
+	JMP  asked1806
 
-near1767:
+near1805:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1768:
-both1764:
+asked1806:
+both1802:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -20569,40 +20691,40 @@ both1764:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JNZ         pair1736
-	JMP         summed1729
+	JNZ         pair1774
+	JMP         summed1767
 
-plain1728:
+plain1766:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1769
+	JNE    half1807
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1770
+	JMP    both1808
 
-half1769:
+half1807:
 	IMUL3Q $0x00000010, CX, R9
 
-both1770:
+both1808:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1771
+	JNE    far1809
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1771:
+far1809:
 	MOVQ $0x00000004, R10
 
-pair1772:
+pair1810:
 	CMPB      16(AX), $0x00
-	JNE       half1773
+	JNE       half1811
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1774
+	JMP       both1812
 
-half1773:
+half1811:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20616,12 +20738,12 @@ half1773:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1774:
+both1812:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1775
+	JNE        half1813
 	CMPB       18(AX), $0x00
-	JEQ        near1777
+	JEQ        near1815
 	MOVQ       R9, R11
 	ANDQ       $-256, R11
 	SHRQ       $0x06, R11
@@ -20632,19 +20754,19 @@ both1774:
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x00000100, R9
-	JMP        asked1778
+	JMP        asked1816
 
-near1777:
+near1815:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1778:
-	JMP both1776
+asked1816:
+	JMP both1814
 
-half1775:
+half1813:
 	CMPB       18(AX), $0x00
-	JEQ        near1779
+	JEQ        near1817
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -20653,14 +20775,14 @@ half1775:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1780
+	JMP        asked1818
 
-near1779:
+near1817:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1780:
-both1776:
+asked1818:
+both1814:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -20670,14 +20792,14 @@ both1776:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	CMPB        16(AX), $0x00
-	JNE         half1781
+	JNE         half1819
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
 	VCVTPS2PD   64(R8)(CX*4), Z10
 	VCVTPS2PD   96(R8)(CX*4), Z11
-	JMP         both1782
+	JMP         both1820
 
-half1781:
+half1819:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20691,33 +20813,33 @@ half1781:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1782:
+both1820:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1783
+	JNE  half1821
 	CMPB 18(AX), $0x00
-	JEQ  near1785
-	JMP  asked1786
+	JEQ  near1823
+	JMP  asked1824
 
-near1785:
+near1823:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1786:
-	JMP both1784
+asked1824:
+	JMP both1822
 
-half1783:
+half1821:
 	CMPB 18(AX), $0x00
-	JEQ  near1787
-	JMP  asked1788
+	JEQ  near1825
+	JMP  asked1826
 
-near1787:
+near1825:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1788:
-both1784:
+asked1826:
+both1822:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -20727,9 +20849,9 @@ both1784:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JNZ         pair1772
+	JNZ         pair1810
 
-summed1729:
+summed1767:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20743,14 +20865,14 @@ summed1729:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1726
+	JLE     cols1764
 
-cols1727:
+cols1765:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1790
+	JGT  cols1828
 
-cols1789:
+cols1827:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20759,7 +20881,7 @@ cols1789:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1791
+	JZ      plain1829
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -20768,50 +20890,50 @@ cols1789:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1793
+	JNE     half1831
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1794
+	JMP     both1832
 
-half1793:
+half1831:
 	IMUL3Q $0x00000010, CX, R9
 
-both1794:
+both1832:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1795
+	JNE    far1833
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1795:
+far1833:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1796
+	JNE    half1834
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1797
+	JMP    both1835
 
-half1796:
+half1834:
 	IMUL3Q $0x00000010, CX, R11
 
-both1797:
+both1835:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1798
+	JNE    far1836
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1798:
+far1836:
 	MOVQ $0x00000004, R12
 
-pair1799:
+pair1837:
 	CMPB      40(AX), $0x00
-	JNE       half1800
+	JNE       half1838
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1801
+	JMP       both1839
 
-half1800:
+half1838:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20819,12 +20941,12 @@ half1800:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1801:
+both1839:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1802
+	JNE        half1840
 	CMPB       42(AX), $0x00
-	JEQ        near1804
+	JEQ        near1842
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20833,18 +20955,18 @@ both1801:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1805
+	JMP        asked1843
 
-near1804:
+near1842:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1805:
-	JMP both1803
+asked1843:
+	JMP both1841
 
-half1802:
+half1840:
 	CMPB       42(AX), $0x00
-	JEQ        near1806
+	JEQ        near1844
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20852,21 +20974,21 @@ half1802:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1807
+	JMP        asked1845
 
-near1806:
+near1844:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1807:
-both1803:
+asked1845:
+both1841:
 	CMPB      16(AX), $0x00
-	JNE       half1808
+	JNE       half1846
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1809
+	JMP       both1847
 
-half1808:
+half1846:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -20874,12 +20996,12 @@ half1808:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1809:
+both1847:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1810
+	JNE        half1848
 	CMPB       18(AX), $0x00
-	JEQ        near1812
+	JEQ        near1850
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20888,18 +21010,18 @@ both1809:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1813
+	JMP        asked1851
 
-near1812:
+near1850:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1813:
-	JMP both1811
+asked1851:
+	JMP both1849
 
-half1810:
+half1848:
 	CMPB       18(AX), $0x00
-	JEQ        near1814
+	JEQ        near1852
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20907,14 +21029,14 @@ half1810:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1815
+	JMP        asked1853
 
-near1814:
+near1852:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1815:
-both1811:
+asked1853:
+both1849:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -20924,12 +21046,12 @@ both1811:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	CMPB        40(AX), $0x00
-	JNE         half1816
+	JNE         half1854
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
-	JMP         both1817
+	JMP         both1855
 
-half1816:
+half1854:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20937,39 +21059,39 @@ half1816:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1817:
+both1855:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1818
+	JNE  half1856
 	CMPB 42(AX), $0x00
-	JEQ  near1820
-	JMP  asked1821
+	JEQ  near1858
+	JMP  asked1859
 
-near1820:
+near1858:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1821:
-	JMP both1819
+asked1859:
+	JMP both1857
 
-half1818:
+half1856:
 	CMPB 42(AX), $0x00
-	JEQ  near1822
-	JMP  asked1823
+	JEQ  near1860
+	JMP  asked1861
 
-near1822:
+near1860:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1823:
-both1819:
+asked1861:
+both1857:
 	CMPB      16(AX), $0x00
-	JNE       half1824
+	JNE       half1862
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1825
+	JMP       both1863
 
-half1824:
+half1862:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -20977,32 +21099,32 @@ half1824:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1825:
+both1863:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1826
+	JNE  half1864
 	CMPB 18(AX), $0x00
-	JEQ  near1828
-	JMP  asked1829
+	JEQ  near1866
+	JMP  asked1867
 
-near1828:
+near1866:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1829:
-	JMP both1827
+asked1867:
+	JMP both1865
 
-half1826:
+half1864:
 	CMPB 18(AX), $0x00
-	JEQ  near1830
-	JMP  asked1831
+	JEQ  near1868
+	JMP  asked1869
 
-near1830:
+near1868:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1831:
-both1827:
+asked1869:
+both1865:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21012,38 +21134,38 @@ both1827:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JNZ         pair1799
-	JMP         summed1792
+	JNZ         pair1837
+	JMP         summed1830
 
-plain1791:
+plain1829:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1832
+	JNE    half1870
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1833
+	JMP    both1871
 
-half1832:
+half1870:
 	IMUL3Q $0x00000010, CX, R9
 
-both1833:
+both1871:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1834
+	JNE    far1872
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1834:
+far1872:
 	MOVQ $0x00000004, R10
 
-pair1835:
+pair1873:
 	CMPB      16(AX), $0x00
-	JNE       half1836
+	JNE       half1874
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1837
+	JMP       both1875
 
-half1836:
+half1874:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21051,12 +21173,12 @@ half1836:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1837:
+both1875:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1838
+	JNE        half1876
 	CMPB       18(AX), $0x00
-	JEQ        near1840
+	JEQ        near1878
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21065,18 +21187,18 @@ both1837:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1841
+	JMP        asked1879
 
-near1840:
+near1878:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1841:
-	JMP both1839
+asked1879:
+	JMP both1877
 
-half1838:
+half1876:
 	CMPB       18(AX), $0x00
-	JEQ        near1842
+	JEQ        near1880
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21084,25 +21206,25 @@ half1838:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1843
+	JMP        asked1881
 
-near1842:
+near1880:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1843:
-both1839:
+asked1881:
+both1877:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	CMPB        16(AX), $0x00
-	JNE         half1844
+	JNE         half1882
 	VCVTPS2PD   (R8)(CX*4), Z4
 	VCVTPS2PD   32(R8)(CX*4), Z5
-	JMP         both1845
+	JMP         both1883
 
-half1844:
+half1882:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21110,40 +21232,40 @@ half1844:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1845:
+both1883:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1846
+	JNE  half1884
 	CMPB 18(AX), $0x00
-	JEQ  near1848
-	JMP  asked1849
+	JEQ  near1886
+	JMP  asked1887
 
-near1848:
+near1886:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1849:
-	JMP both1847
+asked1887:
+	JMP both1885
 
-half1846:
+half1884:
 	CMPB 18(AX), $0x00
-	JEQ  near1850
-	JMP  asked1851
+	JEQ  near1888
+	JMP  asked1889
 
-near1850:
+near1888:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1851:
-both1847:
+asked1889:
+both1885:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JNZ         pair1835
+	JNZ         pair1873
 
-summed1792:
+summed1830:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21153,79 +21275,79 @@ summed1792:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1789
+	JLE     cols1827
 
-cols1790:
+cols1828:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1853
+	JGT  cols1891
 
-cols1852:
+cols1890:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1854
+	JZ      plain1892
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1856
+	JNE     half1894
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1857
+	JMP     both1895
 
-half1856:
+half1894:
 	IMUL3Q $0x00000010, CX, R9
 
-both1857:
+both1895:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1858
+	JNE    far1896
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1858:
+far1896:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1859
+	JNE    half1897
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1860
+	JMP    both1898
 
-half1859:
+half1897:
 	IMUL3Q $0x00000010, CX, R11
 
-both1860:
+both1898:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1861
+	JNE    far1899
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1861:
+far1899:
 	MOVQ $0x00000004, R12
 
-pair1862:
+pair1900:
 	CMPB      40(AX), $0x00
-	JNE       half1863
+	JNE       half1901
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1864
+	JMP       both1902
 
-half1863:
+half1901:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1864:
+both1902:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1865
+	JNE        half1903
 	CMPB       42(AX), $0x00
-	JEQ        near1867
+	JEQ        near1905
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21233,18 +21355,18 @@ both1864:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1868
+	JMP        asked1906
 
-near1867:
+near1905:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1868:
-	JMP both1866
+asked1906:
+	JMP both1904
 
-half1865:
+half1903:
 	CMPB       42(AX), $0x00
-	JEQ        near1869
+	JEQ        near1907
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21252,30 +21374,30 @@ half1865:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked1870
+	JMP        asked1908
 
-near1869:
+near1907:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1870:
-both1866:
+asked1908:
+both1904:
 	CMPB      16(AX), $0x00
-	JNE       half1871
+	JNE       half1909
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1872
+	JMP       both1910
 
-half1871:
+half1909:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1872:
+both1910:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1873
+	JNE        half1911
 	CMPB       18(AX), $0x00
-	JEQ        near1875
+	JEQ        near1913
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21283,18 +21405,18 @@ both1872:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1876
+	JMP        asked1914
 
-near1875:
+near1913:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1876:
-	JMP both1874
+asked1914:
+	JMP both1912
 
-half1873:
+half1911:
 	CMPB       18(AX), $0x00
-	JEQ        near1877
+	JEQ        near1915
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21302,136 +21424,136 @@ half1873:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked1878
+	JMP        asked1916
 
-near1877:
+near1915:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1878:
-both1874:
+asked1916:
+both1912:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1879
+	JNE         half1917
 	VCVTPS2PD   (R8)(CX*4), Z4
-	JMP         both1880
+	JMP         both1918
 
-half1879:
+half1917:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1880:
+both1918:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1881
+	JNE  half1919
 	CMPB 42(AX), $0x00
-	JEQ  near1883
-	JMP  asked1884
+	JEQ  near1921
+	JMP  asked1922
 
-near1883:
+near1921:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1884:
-	JMP both1882
+asked1922:
+	JMP both1920
 
-half1881:
+half1919:
 	CMPB 42(AX), $0x00
-	JEQ  near1885
-	JMP  asked1886
+	JEQ  near1923
+	JMP  asked1924
 
-near1885:
+near1923:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1886:
-both1882:
+asked1924:
+both1920:
 	CMPB      16(AX), $0x00
-	JNE       half1887
+	JNE       half1925
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1888
+	JMP       both1926
 
-half1887:
+half1925:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1888:
+both1926:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1889
+	JNE  half1927
 	CMPB 18(AX), $0x00
-	JEQ  near1891
-	JMP  asked1892
+	JEQ  near1929
+	JMP  asked1930
 
-near1891:
+near1929:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1892:
-	JMP both1890
+asked1930:
+	JMP both1928
 
-half1889:
+half1927:
 	CMPB 18(AX), $0x00
-	JEQ  near1893
-	JMP  asked1894
+	JEQ  near1931
+	JMP  asked1932
 
-near1893:
+near1931:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1894:
-both1890:
+asked1932:
+both1928:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1862
-	JMP         summed1855
+	JNZ         pair1900
+	JMP         summed1893
 
-plain1854:
+plain1892:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1895
+	JNE    half1933
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1896
+	JMP    both1934
 
-half1895:
+half1933:
 	IMUL3Q $0x00000010, CX, R9
 
-both1896:
+both1934:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1897
+	JNE    far1935
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1897:
+far1935:
 	MOVQ $0x00000004, R10
 
-pair1898:
+pair1936:
 	CMPB      16(AX), $0x00
-	JNE       half1899
+	JNE       half1937
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1900
+	JMP       both1938
 
-half1899:
+half1937:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1900:
+both1938:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1901
+	JNE        half1939
 	CMPB       18(AX), $0x00
-	JEQ        near1903
+	JEQ        near1941
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21439,18 +21561,18 @@ both1900:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1904
+	JMP        asked1942
 
-near1903:
+near1941:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1904:
-	JMP both1902
+asked1942:
+	JMP both1940
 
-half1901:
+half1939:
 	CMPB       18(AX), $0x00
-	JEQ        near1905
+	JEQ        near1943
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21458,58 +21580,58 @@ half1901:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked1906
+	JMP        asked1944
 
-near1905:
+near1943:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1906:
-both1902:
+asked1944:
+both1940:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half1907
+	JNE         half1945
 	VCVTPS2PD   (R8)(CX*4), Z2
-	JMP         both1908
+	JMP         both1946
 
-half1907:
+half1945:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1908:
+both1946:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1909
+	JNE  half1947
 	CMPB 18(AX), $0x00
-	JEQ  near1911
-	JMP  asked1912
+	JEQ  near1949
+	JMP  asked1950
 
-near1911:
+near1949:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1912:
-	JMP both1910
+asked1950:
+	JMP both1948
 
-half1909:
+half1947:
 	CMPB 18(AX), $0x00
-	JEQ  near1913
-	JMP  asked1914
+	JEQ  near1951
+	JMP  asked1952
 
-near1913:
+near1951:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1914:
-both1910:
+asked1952:
+both1948:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1898
+	JNZ         pair1936
 
-summed1855:
+summed1893:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21517,76 +21639,76 @@ summed1855:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1852
+	JLE     cols1890
 
-cols1853:
+cols1891:
 	CMPQ    CX, DX
-	JGE     row1915
+	JGE     row1953
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1916
+	JZ      plain1954
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1918
+	JNE     half1956
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1919
+	JMP     both1957
 
-half1918:
+half1956:
 	IMUL3Q $0x00000010, CX, R9
 
-both1919:
+both1957:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1920
+	JNE    far1958
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1920:
+far1958:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1921
+	JNE    half1959
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1922
+	JMP    both1960
 
-half1921:
+half1959:
 	IMUL3Q $0x00000010, CX, R11
 
-both1922:
+both1960:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1923
+	JNE    far1961
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1923:
+far1961:
 	MOVQ $0x00000004, R12
 
-pair1924:
+pair1962:
 	CMPB        40(AX), $0x00
-	JNE         half1925
+	JNE         half1963
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1926
+	JMP         both1964
 
-half1925:
+half1963:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1926:
+both1964:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1927
+	JNE        half1965
 	CMPB       42(AX), $0x00
-	JEQ        near1929
+	JEQ        near1967
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21594,18 +21716,18 @@ both1926:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1930
+	JMP        asked1968
 
-near1929:
+near1967:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1930:
-	JMP both1928
+asked1968:
+	JMP both1966
 
-half1927:
+half1965:
 	CMPB       42(AX), $0x00
-	JEQ        near1931
+	JEQ        near1969
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21613,30 +21735,30 @@ half1927:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked1932
+	JMP        asked1970
 
-near1931:
+near1969:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1932:
-both1928:
+asked1970:
+both1966:
 	CMPB        16(AX), $0x00
-	JNE         half1933
+	JNE         half1971
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1934
+	JMP         both1972
 
-half1933:
+half1971:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1934:
+both1972:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1935
+	JNE        half1973
 	CMPB       18(AX), $0x00
-	JEQ        near1937
+	JEQ        near1975
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21644,18 +21766,18 @@ both1934:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1938
+	JMP        asked1976
 
-near1937:
+near1975:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1938:
-	JMP both1936
+asked1976:
+	JMP both1974
 
-half1935:
+half1973:
 	CMPB       18(AX), $0x00
-	JEQ        near1939
+	JEQ        near1977
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21663,136 +21785,136 @@ half1935:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked1940
+	JMP        asked1978
 
-near1939:
+near1977:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1940:
-both1936:
+asked1978:
+both1974:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1941
+	JNE         half1979
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1942
+	JMP         both1980
 
-half1941:
+half1979:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1942:
+both1980:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1943
+	JNE  half1981
 	CMPB 42(AX), $0x00
-	JEQ  near1945
-	JMP  asked1946
+	JEQ  near1983
+	JMP  asked1984
 
-near1945:
+near1983:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1946:
-	JMP both1944
+asked1984:
+	JMP both1982
 
-half1943:
+half1981:
 	CMPB 42(AX), $0x00
-	JEQ  near1947
-	JMP  asked1948
+	JEQ  near1985
+	JMP  asked1986
 
-near1947:
+near1985:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1948:
-both1944:
+asked1986:
+both1982:
 	CMPB        16(AX), $0x00
-	JNE         half1949
+	JNE         half1987
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1950
+	JMP         both1988
 
-half1949:
+half1987:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1950:
+both1988:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1951
+	JNE  half1989
 	CMPB 18(AX), $0x00
-	JEQ  near1953
-	JMP  asked1954
+	JEQ  near1991
+	JMP  asked1992
 
-near1953:
+near1991:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1954:
-	JMP both1952
+asked1992:
+	JMP both1990
 
-half1951:
+half1989:
 	CMPB 18(AX), $0x00
-	JEQ  near1955
-	JMP  asked1956
+	JEQ  near1993
+	JMP  asked1994
 
-near1955:
+near1993:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1956:
-both1952:
+asked1994:
+both1990:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1924
-	JMP         summed1917
+	JNZ         pair1962
+	JMP         summed1955
 
-plain1916:
+plain1954:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1957
+	JNE    half1995
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1958
+	JMP    both1996
 
-half1957:
+half1995:
 	IMUL3Q $0x00000010, CX, R9
 
-both1958:
+both1996:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1959
+	JNE    far1997
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1959:
+far1997:
 	MOVQ $0x00000004, R10
 
-pair1960:
+pair1998:
 	CMPB        16(AX), $0x00
-	JNE         half1961
+	JNE         half1999
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1962
+	JMP         both2000
 
-half1961:
+half1999:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1962:
+both2000:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1963
+	JNE        half2001
 	CMPB       18(AX), $0x00
-	JEQ        near1965
+	JEQ        near2003
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21800,18 +21922,18 @@ both1962:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1966
+	JMP        asked2004
 
-near1965:
+near2003:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1966:
-	JMP both1964
+asked2004:
+	JMP both2002
 
-half1963:
+half2001:
 	CMPB       18(AX), $0x00
-	JEQ        near1967
+	JEQ        near2005
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21819,64 +21941,64 @@ half1963:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked1968
+	JMP        asked2006
 
-near1967:
+near2005:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1968:
-both1964:
+asked2006:
+both2002:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half1969
+	JNE         half2007
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1970
+	JMP         both2008
 
-half1969:
+half2007:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1970:
+both2008:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1971
+	JNE  half2009
 	CMPB 18(AX), $0x00
-	JEQ  near1973
-	JMP  asked1974
+	JEQ  near2011
+	JMP  asked2012
 
-near1973:
+near2011:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1974:
-	JMP both1972
+asked2012:
+	JMP both2010
 
-half1971:
+half2009:
 	CMPB 18(AX), $0x00
-	JEQ  near1975
-	JMP  asked1976
+	JEQ  near2013
+	JMP  asked2014
 
-near1975:
+near2013:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1976:
-both1972:
+asked2014:
+both2010:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1960
+	JNZ         pair1998
 
-summed1917:
+summed1955:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1915:
+row1953:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -21894,18 +22016,18 @@ row1915:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group1724
+	JMP  group1762
 
-group1725:
-group1977:
+group1763:
+group2015:
 	CMPQ DI, $0x01
-	JLT  group1978
+	JLT  group2016
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1980
+	JGT  cols2018
 
-cols1979:
+cols2017:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -21918,7 +22040,7 @@ cols1979:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1981
+	JZ      plain2019
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -21931,343 +22053,6 @@ cols1979:
 	VMOVUPD 192(R8)(CX*8), Z11
 	MOVQ    72(AX), R8
 	VMOVUPD 192(R8)(CX*8), Z15
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half1983
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both1984
-
-half1983:
-	IMUL3Q $0x00000002, CX, R9
-
-both1984:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far1985
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far1985:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half1986
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both1987
-
-half1986:
-	IMUL3Q $0x00000002, CX, R10
-
-both1987:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far1988
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far1988:
-	CMPB      40(AX), $0x00
-	JNE       half1989
-	VCVTPS2PD (R8)(CX*4), Z16
-	VCVTPS2PD 32(R8)(CX*4), Z17
-	VCVTPS2PD 64(R8)(CX*4), Z18
-	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1990
-
-half1989:
-	VPMOVZXWD (R8)(CX*2), Y16
-	VPSLLD    $0x10, Y16, Y16
-	VCVTPS2PD Y16, Z16
-	VPMOVZXWD 16(R8)(CX*2), Y17
-	VPSLLD    $0x10, Y17, Y17
-	VCVTPS2PD Y17, Z17
-	VPMOVZXWD 32(R8)(CX*2), Y18
-	VPSLLD    $0x10, Y18, Y18
-	VCVTPS2PD Y18, Z18
-	VPMOVZXWD 48(R8)(CX*2), Y19
-	VPSLLD    $0x10, Y19, Y19
-	VCVTPS2PD Y19, Z19
-
-both1990:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half1991
-	VCVTPS2PD (R9)(CX*4), Z20
-	VCVTPS2PD 32(R9)(CX*4), Z21
-	VCVTPS2PD 64(R9)(CX*4), Z22
-	VCVTPS2PD 96(R9)(CX*4), Z23
-	JMP       both1992
-
-half1991:
-	VPMOVZXWD (R9)(CX*2), Y20
-	VPSLLD    $0x10, Y20, Y20
-	VCVTPS2PD Y20, Z20
-	VPMOVZXWD 16(R9)(CX*2), Y21
-	VPSLLD    $0x10, Y21, Y21
-	VCVTPS2PD Y21, Z21
-	VPMOVZXWD 32(R9)(CX*2), Y22
-	VPSLLD    $0x10, Y22, Y22
-	VCVTPS2PD Y22, Z22
-	VPMOVZXWD 48(R9)(CX*2), Y23
-	VPSLLD    $0x10, Y23, Y23
-	VCVTPS2PD Y23, Z23
-
-both1992:
-	ADDQ        8(AX), R9
-	VSUBPD      Z8, Z20, Z20
-	VMULPD      Z12, Z20, Z20
-	VADDPD      Z16, Z0, Z0
-	VFMADD231PD Z16, Z20, Z4
-	VSUBPD      Z9, Z21, Z21
-	VMULPD      Z13, Z21, Z21
-	VADDPD      Z17, Z1, Z1
-	VFMADD231PD Z17, Z21, Z5
-	VSUBPD      Z10, Z22, Z22
-	VMULPD      Z14, Z22, Z22
-	VADDPD      Z18, Z2, Z2
-	VFMADD231PD Z18, Z22, Z6
-	VSUBPD      Z11, Z23, Z23
-	VMULPD      Z15, Z23, Z23
-	VADDPD      Z19, Z3, Z3
-	VFMADD231PD Z19, Z23, Z7
-	JMP         summed1982
-
-plain1981:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half1993
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both1994
-
-half1993:
-	IMUL3Q $0x00000002, CX, R9
-
-both1994:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far1995
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far1995:
-	CMPB      16(AX), $0x00
-	JNE       half1996
-	VCVTPS2PD (R8)(CX*4), Z8
-	VCVTPS2PD 32(R8)(CX*4), Z9
-	VCVTPS2PD 64(R8)(CX*4), Z10
-	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1997
-
-half1996:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-	VPMOVZXWD 32(R8)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 48(R8)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both1997:
-	ADDQ        8(AX), R8
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z8, Z4
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z9, Z5
-	VADDPD      Z10, Z2, Z2
-	VFMADD231PD Z10, Z10, Z6
-	VADDPD      Z11, Z3, Z3
-	VFMADD231PD Z11, Z11, Z7
-
-summed1982:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z4, (R9)(CX*8)
-	VMOVUPD Z1, 64(R8)(CX*8)
-	VMOVUPD Z5, 64(R9)(CX*8)
-	VMOVUPD Z2, 128(R8)(CX*8)
-	VMOVUPD Z6, 128(R9)(CX*8)
-	VMOVUPD Z3, 192(R8)(CX*8)
-	VMOVUPD Z7, 192(R9)(CX*8)
-	ADDQ    $0x20, CX
-	LEAQ    32(CX), R8
-	CMPQ    R8, DX
-	JLE     cols1979
-
-cols1980:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols1999
-
-cols1998:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z2
-	VMOVUPD 64(R8)(CX*8), Z1
-	VMOVUPD 64(R9)(CX*8), Z3
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2000
-	VMOVUPD (R8)(CX*8), Z4
-	MOVQ    72(AX), R9
-	VMOVUPD (R9)(CX*8), Z6
-	VMOVUPD 64(R8)(CX*8), Z5
-	MOVQ    72(AX), R8
-	VMOVUPD 64(R8)(CX*8), Z7
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2002
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2003
-
-half2002:
-	IMUL3Q $0x00000002, CX, R9
-
-both2003:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2004
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2004:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2005
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2006
-
-half2005:
-	IMUL3Q $0x00000002, CX, R10
-
-both2006:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2007
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2007:
-	CMPB      40(AX), $0x00
-	JNE       half2008
-	VCVTPS2PD (R8)(CX*4), Z8
-	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both2009
-
-half2008:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-
-both2009:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half2010
-	VCVTPS2PD (R9)(CX*4), Z10
-	VCVTPS2PD 32(R9)(CX*4), Z11
-	JMP       both2011
-
-half2010:
-	VPMOVZXWD (R9)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 16(R9)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both2011:
-	ADDQ        8(AX), R9
-	VSUBPD      Z4, Z10, Z10
-	VMULPD      Z6, Z10, Z10
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z10, Z2
-	VSUBPD      Z5, Z11, Z11
-	VMULPD      Z7, Z11, Z11
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z11, Z3
-	JMP         summed2001
-
-plain2000:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2012
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2013
-
-half2012:
-	IMUL3Q $0x00000002, CX, R9
-
-both2013:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2014
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2014:
-	CMPB      16(AX), $0x00
-	JNE       half2015
-	VCVTPS2PD (R8)(CX*4), Z4
-	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both2016
-
-half2015:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-	VPMOVZXWD 16(R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both2016:
-	ADDQ        8(AX), R8
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z2
-	VADDPD      Z5, Z1, Z1
-	VFMADD231PD Z5, Z5, Z3
-
-summed2001:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z2, (R9)(CX*8)
-	VMOVUPD Z1, 64(R8)(CX*8)
-	VMOVUPD Z3, 64(R9)(CX*8)
-	ADDQ    $0x10, CX
-	LEAQ    16(CX), R8
-	CMPQ    R8, DX
-	JLE     cols1998
-
-cols1999:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols2018
-
-cols2017:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z1
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2019
-	VMOVUPD (R8)(CX*8), Z2
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
 	JNE     half2021
@@ -22306,32 +22091,68 @@ both2025:
 far2026:
 	CMPB      40(AX), $0x00
 	JNE       half2027
-	VCVTPS2PD (R8)(CX*4), Z4
+	VCVTPS2PD (R8)(CX*4), Z16
+	VCVTPS2PD 32(R8)(CX*4), Z17
+	VCVTPS2PD 64(R8)(CX*4), Z18
+	VCVTPS2PD 96(R8)(CX*4), Z19
 	JMP       both2028
 
 half2027:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
+	VPMOVZXWD (R8)(CX*2), Y16
+	VPSLLD    $0x10, Y16, Y16
+	VCVTPS2PD Y16, Z16
+	VPMOVZXWD 16(R8)(CX*2), Y17
+	VPSLLD    $0x10, Y17, Y17
+	VCVTPS2PD Y17, Z17
+	VPMOVZXWD 32(R8)(CX*2), Y18
+	VPSLLD    $0x10, Y18, Y18
+	VCVTPS2PD Y18, Z18
+	VPMOVZXWD 48(R8)(CX*2), Y19
+	VPSLLD    $0x10, Y19, Y19
+	VCVTPS2PD Y19, Z19
 
 both2028:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
 	JNE       half2029
-	VCVTPS2PD (R9)(CX*4), Z5
+	VCVTPS2PD (R9)(CX*4), Z20
+	VCVTPS2PD 32(R9)(CX*4), Z21
+	VCVTPS2PD 64(R9)(CX*4), Z22
+	VCVTPS2PD 96(R9)(CX*4), Z23
 	JMP       both2030
 
 half2029:
-	VPMOVZXWD (R9)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
+	VPMOVZXWD (R9)(CX*2), Y20
+	VPSLLD    $0x10, Y20, Y20
+	VCVTPS2PD Y20, Z20
+	VPMOVZXWD 16(R9)(CX*2), Y21
+	VPSLLD    $0x10, Y21, Y21
+	VCVTPS2PD Y21, Z21
+	VPMOVZXWD 32(R9)(CX*2), Y22
+	VPSLLD    $0x10, Y22, Y22
+	VCVTPS2PD Y22, Z22
+	VPMOVZXWD 48(R9)(CX*2), Y23
+	VPSLLD    $0x10, Y23, Y23
+	VCVTPS2PD Y23, Z23
 
 both2030:
 	ADDQ        8(AX), R9
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
+	VSUBPD      Z8, Z20, Z20
+	VMULPD      Z12, Z20, Z20
+	VADDPD      Z16, Z0, Z0
+	VFMADD231PD Z16, Z20, Z4
+	VSUBPD      Z9, Z21, Z21
+	VMULPD      Z13, Z21, Z21
+	VADDPD      Z17, Z1, Z1
+	VFMADD231PD Z17, Z21, Z5
+	VSUBPD      Z10, Z22, Z22
+	VMULPD      Z14, Z22, Z22
+	VADDPD      Z18, Z2, Z2
+	VFMADD231PD Z18, Z22, Z6
+	VSUBPD      Z11, Z23, Z23
+	VMULPD      Z15, Z23, Z23
+	VADDPD      Z19, Z3, Z3
+	VFMADD231PD Z19, Z23, Z7
 	JMP         summed2020
 
 plain2019:
@@ -22355,20 +22176,321 @@ both2032:
 far2033:
 	CMPB      16(AX), $0x00
 	JNE       half2034
-	VCVTPS2PD (R8)(CX*4), Z2
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	VCVTPS2PD 64(R8)(CX*4), Z10
+	VCVTPS2PD 96(R8)(CX*4), Z11
 	JMP       both2035
 
 half2034:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(R8)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both2035:
+	ADDQ        8(AX), R8
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z8, Z4
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z9, Z5
+	VADDPD      Z10, Z2, Z2
+	VFMADD231PD Z10, Z10, Z6
+	VADDPD      Z11, Z3, Z3
+	VFMADD231PD Z11, Z11, Z7
+
+summed2020:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z4, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z5, 64(R9)(CX*8)
+	VMOVUPD Z2, 128(R8)(CX*8)
+	VMOVUPD Z6, 128(R9)(CX*8)
+	VMOVUPD Z3, 192(R8)(CX*8)
+	VMOVUPD Z7, 192(R9)(CX*8)
+	ADDQ    $0x20, CX
+	LEAQ    32(CX), R8
+	CMPQ    R8, DX
+	JLE     cols2017
+
+cols2018:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols2037
+
+cols2036:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z2
+	VMOVUPD 64(R8)(CX*8), Z1
+	VMOVUPD 64(R9)(CX*8), Z3
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain2038
+	VMOVUPD (R8)(CX*8), Z4
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Z6
+	VMOVUPD 64(R8)(CX*8), Z5
+	MOVQ    72(AX), R8
+	VMOVUPD 64(R8)(CX*8), Z7
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half2040
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both2041
+
+half2040:
+	IMUL3Q $0x00000002, CX, R9
+
+both2041:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2042
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
+
+far2042:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half2043
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both2044
+
+half2043:
+	IMUL3Q $0x00000002, CX, R10
+
+both2044:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2045
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
+
+far2045:
+	CMPB      40(AX), $0x00
+	JNE       half2046
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	JMP       both2047
+
+half2046:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+
+both2047:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half2048
+	VCVTPS2PD (R9)(CX*4), Z10
+	VCVTPS2PD 32(R9)(CX*4), Z11
+	JMP       both2049
+
+half2048:
+	VPMOVZXWD (R9)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 16(R9)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both2049:
+	ADDQ        8(AX), R9
+	VSUBPD      Z4, Z10, Z10
+	VMULPD      Z6, Z10, Z10
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z10, Z2
+	VSUBPD      Z5, Z11, Z11
+	VMULPD      Z7, Z11, Z11
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z11, Z3
+	JMP         summed2039
+
+plain2038:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2050
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both2051
+
+half2050:
+	IMUL3Q $0x00000002, CX, R9
+
+both2051:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2052
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
+
+far2052:
+	CMPB      16(AX), $0x00
+	JNE       half2053
+	VCVTPS2PD (R8)(CX*4), Z4
+	VCVTPS2PD 32(R8)(CX*4), Z5
+	JMP       both2054
+
+half2053:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(R8)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both2054:
+	ADDQ        8(AX), R8
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z2
+	VADDPD      Z5, Z1, Z1
+	VFMADD231PD Z5, Z5, Z3
+
+summed2039:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z2, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z3, 64(R9)(CX*8)
+	ADDQ    $0x10, CX
+	LEAQ    16(CX), R8
+	CMPQ    R8, DX
+	JLE     cols2036
+
+cols2037:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols2056
+
+cols2055:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z1
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain2057
+	VMOVUPD (R8)(CX*8), Z2
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Z3
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half2059
+	IMUL3Q  $0x00000004, CX, R9
+	JMP     both2060
+
+half2059:
+	IMUL3Q $0x00000002, CX, R9
+
+both2060:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2061
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
+
+far2061:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half2062
+	IMUL3Q $0x00000004, CX, R10
+	JMP    both2063
+
+half2062:
+	IMUL3Q $0x00000002, CX, R10
+
+both2063:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far2064
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000001, R11, R11
+	ADDQ   R11, R10
+
+far2064:
+	CMPB      40(AX), $0x00
+	JNE       half2065
+	VCVTPS2PD (R8)(CX*4), Z4
+	JMP       both2066
+
+half2065:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both2066:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half2067
+	VCVTPS2PD (R9)(CX*4), Z5
+	JMP       both2068
+
+half2067:
+	VPMOVZXWD (R9)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both2068:
+	ADDQ        8(AX), R9
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	JMP         summed2058
+
+plain2057:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2069
+	IMUL3Q $0x00000004, CX, R9
+	JMP    both2070
+
+half2069:
+	IMUL3Q $0x00000002, CX, R9
+
+both2070:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2071
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000001, R10, R10
+	ADDQ   R10, R9
+
+far2071:
+	CMPB      16(AX), $0x00
+	JNE       half2072
+	VCVTPS2PD (R8)(CX*4), Z2
+	JMP       both2073
+
+half2072:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both2035:
+both2073:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2020:
+summed2058:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22376,134 +22498,134 @@ summed2020:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2017
+	JLE     cols2055
 
-cols2018:
+cols2056:
 	CMPQ    CX, DX
-	JGE     row2036
+	JGE     row2074
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2037
+	JZ      plain2075
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2039
+	JNE     half2077
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2040
+	JMP     both2078
 
-half2039:
+half2077:
 	IMUL3Q $0x00000002, CX, R9
 
-both2040:
+both2078:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2041
+	JNE    far2079
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2041:
+far2079:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2042
+	JNE    half2080
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2043
+	JMP    both2081
 
-half2042:
+half2080:
 	IMUL3Q $0x00000002, CX, R10
 
-both2043:
+both2081:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2044
+	JNE    far2082
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2044:
+far2082:
 	CMPB        40(AX), $0x00
-	JNE         half2045
+	JNE         half2083
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2046
+	JMP         both2084
 
-half2045:
+half2083:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2046:
+both2084:
 	ADDQ        32(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half2047
+	JNE         half2085
 	VCVTPS2PD.Z (R9)(CX*4), K1, Z5
-	JMP         both2048
+	JMP         both2086
 
-half2047:
+half2085:
 	VPMOVZXWD.Z (R9)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2048:
+both2086:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2038
+	JMP         summed2076
 
-plain2037:
+plain2075:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2049
+	JNE    half2087
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2050
+	JMP    both2088
 
-half2049:
+half2087:
 	IMUL3Q $0x00000002, CX, R9
 
-both2050:
+both2088:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2051
+	JNE    far2089
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2051:
+far2089:
 	CMPB        16(AX), $0x00
-	JNE         half2052
+	JNE         half2090
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2053
+	JMP         both2091
 
-half2052:
+half2090:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2053:
+both2091:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2038:
+summed2076:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row2036:
+row2074:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1977
+	JMP  group2015
 
-group1978:
+group2016:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -22523,15 +22645,15 @@ TEXT ·argmaxAVX512(SB), $16360-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half2056
+	JNE       half2094
 	CMPQ      DX, $0x18
-	JMP       both2057
+	JMP       both2095
 
-half2056:
+half2094:
 	CMPQ DX, $0x28
 
-both2057:
-	JGT          longer2055
+both2095:
+	JGT          longer2093
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -22540,15 +22662,15 @@ both2057:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2058:
+far2096:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far2058
+	JLT  far2096
 	MOVQ DI, 24(SP)
 
-sixteen2059:
+sixteen2097:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -22564,12 +22686,12 @@ sixteen2059:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half2064
+	JNE          half2102
 	ADDQ         R9, R9
-	JMP          both2065
+	JMP          both2103
 
-half2064:
-both2065:
+half2102:
+both2103:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -22582,7 +22704,7 @@ both2065:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have2061
+	JLE           have2099
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -22607,12 +22729,12 @@ both2065:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half2066
+	JNE           half2104
 	ADDQ          R9, R9
-	JMP           both2067
+	JMP           both2105
 
-half2066:
-both2067:
+half2104:
+both2105:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -22623,16 +22745,16 @@ both2067:
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact2068
+	JGT   exact2106
 	MOVQ  R10, R9
 
-exact2068:
+exact2106:
 	CMPB 16(AX), $0x00
-	JNE  half2069
+	JNE  half2107
 
-piece2071:
+piece2109:
 	CMPQ            R9, $0x10
-	JLT             short2072
+	JLT             short2110
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -22680,11 +22802,11 @@ piece2071:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece2071
+	JMP             piece2109
 
-short2072:
+short2110:
 	TESTQ        R9, R9
-	JZ           pieces2073
+	JZ           pieces2111
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -22755,13 +22877,13 @@ short2072:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces2073:
-	JMP both2070
+pieces2111:
+	JMP both2108
 
-half2069:
-piece2074:
+half2107:
+piece2112:
 	CMPQ            R9, $0x10
-	JLT             short2075
+	JLT             short2113
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -22821,11 +22943,11 @@ piece2074:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece2074
+	JMP             piece2112
 
-short2075:
+short2113:
 	TESTQ        R9, R9
-	JZ           pieces2076
+	JZ           pieces2114
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -22908,11 +23030,11 @@ short2075:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces2076:
-both2070:
-	JMP read2063
+pieces2114:
+both2108:
+	JMP read2101
 
-have2061:
+have2099:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -22921,16 +23043,16 @@ have2061:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half2077
+	JNE  half2115
 	ADDQ R13, R13
-	JMP  both2078
+	JMP  both2116
 
-half2077:
-both2078:
+half2115:
+both2116:
 	CMPB 16(AX), $0x00
-	JNE  half2079
+	JNE  half2117
 
-piece2081:
+piece2119:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -22965,11 +23087,11 @@ piece2081:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2081
-	JMP             both2080
+	JG              piece2119
+	JMP             both2118
 
-half2079:
-piece2082:
+half2117:
+piece2120:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -23016,10 +23138,10 @@ piece2082:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2082
+	JG              piece2120
 
-both2080:
-read2063:
+both2118:
+read2101:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -23038,14 +23160,14 @@ read2063:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four2083:
+four2121:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four2083
+	JLT          four2121
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -23059,18 +23181,49 @@ four2083:
 	CMOVQGT      DI, SI
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
+	CMPB         18(AX), $0x00
+	JEQ          near2122
 	CMPB         16(AX), $0x00
-	JNE          half2084
-	MOVQ         DX, R8
-	XORQ         DI, DI
-	SHLQ         $0x06, R8
+	JNE          near2122
+	ANDQ         $-256, SI
+	SHRQ         $0x06, SI
+	RORB         $0x02, SI
+	SHLQ         $0x06, SI
+	JMP          asked2123
 
-four2086:
-	PREFETCHT0   (SI)
-	PREFETCHT0   64(SI)
-	PREFETCHT0   128(SI)
-	PREFETCHT0   192(SI)
-	ADDQ         $0x00000100, SI
+near2122:
+asked2123:
+	CMPB 16(AX), $0x00
+	JNE  half2124
+	MOVQ DX, R8
+	XORQ DI, DI
+	SHLQ $0x06, R8
+
+four2126:
+	CMPB       18(AX), $0x00
+	JEQ        near2127
+	CMPB       16(AX), $0x00
+	JNE        near2127
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same2129
+	ADDQ       $0x00003000, SI
+
+same2129:
+	JMP asked2128
+
+near2127:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
+	PREFETCHT0 192(SI)
+	ADDQ       $0x00000100, SI
+
+asked2128:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -23084,15 +23237,15 @@ four2086:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2086
-	JMP          both2085
+	JLT          four2126
+	JMP          both2125
 
-half2084:
+half2124:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2087:
+four2130:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -23109,9 +23262,9 @@ four2087:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2087
+	JLT          four2130
 
-both2085:
+both2125:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -23123,38 +23276,38 @@ both2085:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen2059
-	JMP          done2054
+	JLT          sixteen2097
+	JMP          done2092
 
-longer2055:
+longer2093:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip2088
+	JEQ   skip2131
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip2088:
+skip2131:
 	MOVQ DI, 16352(SP)
 	MOVQ 24(AX), R8
 
-rows2089:
+rows2132:
 	CMPQ BX, 16352(SP)
-	JGE  none2090
+	JGE  none2133
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2091
+	JMP  row2134
 
-none2090:
+none2133:
 	XORQ DI, DI
 
-row2091:
+row2134:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -23164,56 +23317,60 @@ row2091:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2093
+	JGT          cols2136
 
-cols2092:
+cols2135:
 	CMPB       16(AX), $0x00
-	JNE        half2094
+	JNE        half2137
 	TESTQ      DI, DI
-	JZ         near2096
+	JZ         near2139
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2097
+	JNZ        same2141
 	ADDQ       $0x00003000, DI
-	JMP        asked2097
 
-near2096:
+same2141:
+	JMP asked2140
+
+near2139:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked2097:
+asked2140:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both2095
+	JMP    both2138
 
-half2094:
+half2137:
 	TESTQ      DI, DI
-	JZ         near2098
+	JZ         near2142
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2099
+	JNZ        asked2143
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2099
+	JNZ        same2144
 	ADDQ       $0x00003000, DI
-	JMP        asked2099
 
-near2098:
+same2144:
+	JMP asked2143
+
+near2142:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked2099:
+asked2143:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -23225,185 +23382,197 @@ asked2099:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both2095:
+both2138:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols2092
+	JLE  cols2135
 
-cols2093:
+cols2136:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols2101
+	JGT  cols2146
 
-cols2100:
+cols2145:
 	CMPB       16(AX), $0x00
-	JNE        half2102
+	JNE        half2147
 	TESTQ      DI, DI
-	JZ         near2104
+	JZ         near2149
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2105
+	JNZ        asked2150
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2105
+	JNZ        same2151
 	ADDQ       $0x00003000, DI
-	JMP        asked2105
 
-near2104:
+same2151:
+	JMP asked2150
+
+near2149:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked2105:
+asked2150:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both2103
+	JMP    both2148
 
-half2102:
+half2147:
 	TESTQ      DI, DI
-	JZ         near2106
+	JZ         near2152
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2107
+	JNZ        asked2153
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2107
+	JNZ        same2154
 	ADDQ       $0x00003000, DI
-	JMP        asked2107
 
-near2106:
+same2154:
+	JMP asked2153
+
+near2152:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2107:
+asked2153:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both2103:
+both2148:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols2100
+	JLE  cols2145
 
-cols2101:
+cols2146:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols2109
+	JGT  cols2156
 
-cols2108:
+cols2155:
 	CMPB       16(AX), $0x00
-	JNE        half2110
+	JNE        half2157
 	TESTQ      DI, DI
-	JZ         near2112
+	JZ         near2159
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2113
+	JNZ        asked2160
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2113
+	JNZ        same2161
 	ADDQ       $0x00003000, DI
-	JMP        asked2113
 
-near2112:
+same2161:
+	JMP asked2160
+
+near2159:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2113:
+asked2160:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2111
+	JMP     both2158
 
-half2110:
+half2157:
 	TESTQ      DI, DI
-	JZ         near2114
+	JZ         near2162
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2115
+	JNZ        asked2163
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2115
+	JNZ        same2164
 	ADDQ       $0x00003000, DI
-	JMP        asked2115
 
-near2114:
+same2164:
+	JMP asked2163
+
+near2162:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2115:
+asked2163:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2111:
+both2158:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2108
+	JLE    cols2155
 
-cols2109:
+cols2156:
 	CMPQ       CX, DX
-	JGE        row2116
+	JGE        row2165
 	CMPB       16(AX), $0x00
-	JNE        half2117
+	JNE        half2166
 	TESTQ      DI, DI
-	JZ         near2119
+	JZ         near2168
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2120
+	JNZ        asked2169
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2120
+	JNZ        same2170
 	ADDQ       $0x00003000, DI
-	JMP        asked2120
 
-near2119:
+same2170:
+	JMP asked2169
+
+near2168:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2120:
+asked2169:
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2118
+	JMP       both2167
 
-half2117:
+half2166:
 	TESTQ      DI, DI
-	JZ         near2121
+	JZ         near2171
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2122
+	JNZ        asked2172
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2122
+	JNZ        same2173
 	ADDQ       $0x00003000, DI
-	JMP        asked2122
 
-near2121:
+same2173:
+	JMP asked2172
+
+near2171:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2122:
+asked2172:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2118:
+both2167:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2116:
+row2165:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -23418,53 +23587,53 @@ row2116:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2124:
+next2175:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last2126
+	JGT     last2177
 	CMPB    16(AX), $0x00
-	JNE     half2127
+	JNE     half2178
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2128
+	JMP     both2179
 
-half2127:
+half2178:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2128:
+both2179:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found2123
+	JNZ    found2174
 	ADDQ   $0x10, CX
-	JMP    next2124
+	JMP    next2175
 
-last2126:
+last2177:
 	CMPQ      CX, DX
-	JGE       end2125
+	JGE       end2176
 	CMPB      16(AX), $0x00
-	JNE       half2129
+	JNE       half2180
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2130
+	JMP       both2181
 
-half2129:
+half2180:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2130:
+both2181:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found2123
+	JNZ    found2174
 	MOVQ   DX, CX
-	JMP    end2125
+	JMP    end2176
 
-found2123:
+found2174:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2125:
+end2176:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -23472,9 +23641,9 @@ end2125:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2089
+	JNZ     rows2132
 
-done2054:
+done2092:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23500,9 +23669,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2132
+	JGT       cols2183
 
-cols2131:
+cols2182:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -23532,11 +23701,11 @@ cols2131:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2131
+	JLE          cols2182
 
-cols2132:
+cols2183:
 	CMPQ         CX, DX
-	JGE          row2133
+	JGE          row2184
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -23564,7 +23733,7 @@ cols2132:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2133:
+row2184:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23588,77 +23757,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2135
+	JGT       cols2186
 
-cols2134:
+cols2185:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2136
+	JZ           skip2187
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2137
+	JNE          first2188
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2137:
+first2188:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2138
+	JEQ         plain2189
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2139
+	JMP         moved2190
 
-plain2138:
+plain2189:
 	VMOVAPS Z3, Z1
 
-moved2139:
-skip2136:
+moved2190:
+skip2187:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2134
+	JLE          cols2185
 
-cols2135:
+cols2186:
 	CMPQ         CX, DX
-	JGE          row2140
+	JGE          row2191
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2141
+	JZ           skip2192
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2142
+	JNE          first2193
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2142:
+first2193:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2143
+	JEQ         plain2194
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2144
+	JMP         moved2195
 
-plain2143:
+plain2194:
 	VMOVAPS Z3, Z1
 
-moved2144:
-skip2141:
+moved2195:
+skip2192:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2140:
+row2191:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23681,31 +23850,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2145:
+rows2196:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2147
+	JGT  cols2198
 
-cols2146:
+cols2197:
 	CMPB       16(AX), $0x00
-	JNE        half2148
+	JNE        half2199
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2149
+	JMP        both2200
 
-half2148:
+half2199:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2149:
+both2200:
 	CMPB      16(AX), $0x00
-	JNE       half2150
+	JNE       half2201
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2151
+	JMP       both2202
 
-half2150:
+half2201:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23719,25 +23888,25 @@ half2150:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2151:
+both2202:
 	CMPB       40(AX), $0x00
-	JNE        half2152
+	JNE        half2203
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2153
+	JMP        both2204
 
-half2152:
+half2203:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2153:
+both2204:
 	CMPB      40(AX), $0x00
-	JNE       half2154
+	JNE       half2205
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2155
+	JMP       both2206
 
-half2154:
+half2205:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -23751,7 +23920,7 @@ half2154:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2155:
+both2206:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -23759,30 +23928,30 @@ both2155:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2146
+	JLE         cols2197
 
-cols2147:
+cols2198:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2157
+	JGT  cols2208
 
-cols2156:
+cols2207:
 	CMPB       16(AX), $0x00
-	JNE        half2158
+	JNE        half2209
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2159
+	JMP        both2210
 
-half2158:
+half2209:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2159:
+both2210:
 	CMPB      16(AX), $0x00
-	JNE       half2160
+	JNE       half2211
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2161
+	JMP       both2212
 
-half2160:
+half2211:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23790,23 +23959,23 @@ half2160:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2161:
+both2212:
 	CMPB       40(AX), $0x00
-	JNE        half2162
+	JNE        half2213
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2163
+	JMP        both2214
 
-half2162:
+half2213:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2163:
+both2214:
 	CMPB      40(AX), $0x00
-	JNE       half2164
+	JNE       half2215
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2165
+	JMP       both2216
 
-half2164:
+half2215:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -23814,140 +23983,140 @@ half2164:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2165:
+both2216:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2156
+	JLE         cols2207
 
-cols2157:
+cols2208:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2167
+	JGT  cols2218
 
-cols2166:
+cols2217:
 	CMPB       16(AX), $0x00
-	JNE        half2168
+	JNE        half2219
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2169
+	JMP        both2220
 
-half2168:
+half2219:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2169:
+both2220:
 	CMPB      16(AX), $0x00
-	JNE       half2170
+	JNE       half2221
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2171
+	JMP       both2222
 
-half2170:
+half2221:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2171:
+both2222:
 	CMPB       40(AX), $0x00
-	JNE        half2172
+	JNE        half2223
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2173
+	JMP        both2224
 
-half2172:
+half2223:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2173:
+both2224:
 	CMPB      40(AX), $0x00
-	JNE       half2174
+	JNE       half2225
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2175
+	JMP       both2226
 
-half2174:
+half2225:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2175:
+both2226:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2166
+	JLE         cols2217
 
-cols2167:
+cols2218:
 	CMPQ       CX, DX
-	JGE        row2176
+	JGE        row2227
 	CMPB       16(AX), $0x00
-	JNE        half2177
+	JNE        half2228
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2178
+	JMP        both2229
 
-half2177:
+half2228:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2178:
+both2229:
 	CMPB       16(AX), $0x00
-	JNE        half2179
+	JNE        half2230
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2180
+	JMP        both2231
 
-half2179:
+half2230:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2181:
+copy2232:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2181
+	JNZ       copy2232
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2180:
+both2231:
 	CMPB       40(AX), $0x00
-	JNE        half2182
+	JNE        half2233
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2183
+	JMP        both2234
 
-half2182:
+half2233:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2183:
+both2234:
 	CMPB       40(AX), $0x00
-	JNE        half2184
+	JNE        half2235
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2185
+	JMP        both2236
 
-half2184:
+half2235:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2186:
+copy2237:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2186
+	JNZ       copy2237
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2185:
+both2236:
 	VFMADD231PD Y5, Y6, Y1
 
-row2176:
+row2227:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2145
+	JNZ          rows2196
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -23978,69 +24147,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2187:
+rows2238:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2189
+	JGT  cols2240
 
-cols2188:
+cols2239:
 	CMPB       16(AX), $0x00
-	JNE        half2190
+	JNE        half2241
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2191
+	JMP        both2242
 
-half2190:
+half2241:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2191:
+both2242:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2188
+	JLE         cols2239
 
-cols2189:
+cols2240:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2193
+	JGT  cols2244
 
-cols2192:
+cols2243:
 	CMPB       16(AX), $0x00
-	JNE        half2194
+	JNE        half2245
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2195
+	JMP        both2246
 
-half2194:
+half2245:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2195:
+both2246:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2192
+	JLE         cols2243
 
-cols2193:
+cols2244:
 	CMPQ       CX, DX
-	JGE        row2196
+	JGE        row2247
 	CMPB       16(AX), $0x00
-	JNE        half2197
+	JNE        half2248
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2198
+	JMP        both2249
 
-half2197:
+half2248:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -24048,21 +24217,21 @@ half2197:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2199:
+copy2250:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2199
+	JNZ       copy2250
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2198:
+both2249:
 	VFMADD231PS Y6, Y1, Y2
 
-row2196:
+row2247:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2187
+	JNZ          rows2238
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -24091,15 +24260,15 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2200:
+group2251:
 	CMPQ DI, $0x08
-	JLT  group2201
+	JLT  group2252
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2203
+	JGT  cols2254
 
-cols2202:
+cols2253:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -24108,7 +24277,7 @@ cols2202:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2204
+	JZ      plain2255
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -24117,50 +24286,50 @@ cols2202:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2206
+	JNE     half2257
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2207
+	JMP     both2258
 
-half2206:
+half2257:
 	IMUL3Q $0x00000010, CX, R9
 
-both2207:
+both2258:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2208
+	JNE    far2259
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2208:
+far2259:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2209
+	JNE    half2260
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2210
+	JMP    both2261
 
-half2209:
+half2260:
 	IMUL3Q $0x00000010, CX, R11
 
-both2210:
+both2261:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2211
+	JNE    far2262
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2211:
+far2262:
 	MOVQ $0x00000004, R12
 
-pair2212:
+pair2263:
 	CMPB      40(AX), $0x00
-	JNE       half2213
+	JNE       half2264
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2214
+	JMP       both2265
 
-half2213:
+half2264:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24168,12 +24337,12 @@ half2213:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2214:
+both2265:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2215
+	JNE        half2266
 	CMPB       42(AX), $0x00
-	JEQ        near2217
+	JEQ        near2268
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24181,18 +24350,18 @@ both2214:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked2218
+	JMP        asked2269
 
-near2217:
+near2268:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2218:
-	JMP both2216
+asked2269:
+	JMP both2267
 
-half2215:
+half2266:
 	CMPB       42(AX), $0x00
-	JEQ        near2219
+	JEQ        near2270
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24200,21 +24369,21 @@ half2215:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2220
+	JMP        asked2271
 
-near2219:
+near2270:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2220:
-both2216:
+asked2271:
+both2267:
 	CMPB      16(AX), $0x00
-	JNE       half2221
+	JNE       half2272
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2222
+	JMP       both2273
 
-half2221:
+half2272:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24222,12 +24391,12 @@ half2221:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2222:
+both2273:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2223
+	JNE        half2274
 	CMPB       18(AX), $0x00
-	JEQ        near2225
+	JEQ        near2276
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24235,18 +24404,18 @@ both2222:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked2226
+	JMP        asked2277
 
-near2225:
+near2276:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2226:
-	JMP both2224
+asked2277:
+	JMP both2275
 
-half2223:
+half2274:
 	CMPB       18(AX), $0x00
-	JEQ        near2227
+	JEQ        near2278
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24254,14 +24423,14 @@ half2223:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2228
+	JMP        asked2279
 
-near2227:
+near2278:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2228:
-both2224:
+asked2279:
+both2275:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24271,12 +24440,12 @@ both2224:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	CMPB        40(AX), $0x00
-	JNE         half2229
+	JNE         half2280
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2230
+	JMP         both2281
 
-half2229:
+half2280:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24284,39 +24453,39 @@ half2229:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2230:
+both2281:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2231
+	JNE  half2282
 	CMPB 42(AX), $0x00
-	JEQ  near2233
-	JMP  asked2234
+	JEQ  near2284
+	JMP  asked2285
 
-near2233:
+near2284:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2234:
-	JMP both2232
+asked2285:
+	JMP both2283
 
-half2231:
+half2282:
 	CMPB 42(AX), $0x00
-	JEQ  near2235
-	JMP  asked2236
+	JEQ  near2286
+	JMP  asked2287
 
-near2235:
+near2286:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2236:
-both2232:
+asked2287:
+both2283:
 	CMPB      16(AX), $0x00
-	JNE       half2237
+	JNE       half2288
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2238
+	JMP       both2289
 
-half2237:
+half2288:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24324,32 +24493,32 @@ half2237:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2238:
+both2289:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2239
+	JNE  half2290
 	CMPB 18(AX), $0x00
-	JEQ  near2241
-	JMP  asked2242
+	JEQ  near2292
+	JMP  asked2293
 
-near2241:
+near2292:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2242:
-	JMP both2240
+asked2293:
+	JMP both2291
 
-half2239:
+half2290:
 	CMPB 18(AX), $0x00
-	JEQ  near2243
-	JMP  asked2244
+	JEQ  near2294
+	JMP  asked2295
 
-near2243:
+near2294:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2244:
-both2240:
+asked2295:
+both2291:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24359,38 +24528,38 @@ both2240:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JNZ         pair2212
-	JMP         summed2205
+	JNZ         pair2263
+	JMP         summed2256
 
-plain2204:
+plain2255:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2245
+	JNE    half2296
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2246
+	JMP    both2297
 
-half2245:
+half2296:
 	IMUL3Q $0x00000010, CX, R9
 
-both2246:
+both2297:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2247
+	JNE    far2298
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2247:
+far2298:
 	MOVQ $0x00000004, R10
 
-pair2248:
+pair2299:
 	CMPB      16(AX), $0x00
-	JNE       half2249
+	JNE       half2300
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2250
+	JMP       both2301
 
-half2249:
+half2300:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24398,12 +24567,12 @@ half2249:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2250:
+both2301:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2251
+	JNE        half2302
 	CMPB       18(AX), $0x00
-	JEQ        near2253
+	JEQ        near2304
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24411,18 +24580,18 @@ both2250:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked2254
+	JMP        asked2305
 
-near2253:
+near2304:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2254:
-	JMP both2252
+asked2305:
+	JMP both2303
 
-half2251:
+half2302:
 	CMPB       18(AX), $0x00
-	JEQ        near2255
+	JEQ        near2306
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24430,25 +24599,25 @@ half2251:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2256
+	JMP        asked2307
 
-near2255:
+near2306:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2256:
-both2252:
+asked2307:
+both2303:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	CMPB        16(AX), $0x00
-	JNE         half2257
+	JNE         half2308
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2258
+	JMP         both2309
 
-half2257:
+half2308:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24456,40 +24625,40 @@ half2257:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2258:
+both2309:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2259
+	JNE  half2310
 	CMPB 18(AX), $0x00
-	JEQ  near2261
-	JMP  asked2262
+	JEQ  near2312
+	JMP  asked2313
 
-near2261:
+near2312:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2262:
-	JMP both2260
+asked2313:
+	JMP both2311
 
-half2259:
+half2310:
 	CMPB 18(AX), $0x00
-	JEQ  near2263
-	JMP  asked2264
+	JEQ  near2314
+	JMP  asked2315
 
-near2263:
+near2314:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2264:
-both2260:
+asked2315:
+both2311:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JNZ         pair2248
+	JNZ         pair2299
 
-summed2205:
+summed2256:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -24499,79 +24668,79 @@ summed2205:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2202
+	JLE     cols2253
 
-cols2203:
+cols2254:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2266
+	JGT  cols2317
 
-cols2265:
+cols2316:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2267
+	JZ      plain2318
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2269
+	JNE     half2320
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2270
+	JMP     both2321
 
-half2269:
+half2320:
 	IMUL3Q $0x00000010, CX, R9
 
-both2270:
+both2321:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2271
+	JNE    far2322
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2271:
+far2322:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2272
+	JNE    half2323
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2273
+	JMP    both2324
 
-half2272:
+half2323:
 	IMUL3Q $0x00000010, CX, R11
 
-both2273:
+both2324:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2274
+	JNE    far2325
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2274:
+far2325:
 	MOVQ $0x00000004, R12
 
-pair2275:
+pair2326:
 	CMPB      40(AX), $0x00
-	JNE       half2276
+	JNE       half2327
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2277
+	JMP       both2328
 
-half2276:
+half2327:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2277:
+both2328:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2278
+	JNE        half2329
 	CMPB       42(AX), $0x00
-	JEQ        near2280
+	JEQ        near2331
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24579,18 +24748,18 @@ both2277:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2281
+	JMP        asked2332
 
-near2280:
+near2331:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2281:
-	JMP both2279
+asked2332:
+	JMP both2330
 
-half2278:
+half2329:
 	CMPB       42(AX), $0x00
-	JEQ        near2282
+	JEQ        near2333
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24598,30 +24767,30 @@ half2278:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2283
+	JMP        asked2334
 
-near2282:
+near2333:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2283:
-both2279:
+asked2334:
+both2330:
 	CMPB      16(AX), $0x00
-	JNE       half2284
+	JNE       half2335
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2285
+	JMP       both2336
 
-half2284:
+half2335:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2285:
+both2336:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2286
+	JNE        half2337
 	CMPB       18(AX), $0x00
-	JEQ        near2288
+	JEQ        near2339
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24629,18 +24798,18 @@ both2285:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2289
+	JMP        asked2340
 
-near2288:
+near2339:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2289:
-	JMP both2287
+asked2340:
+	JMP both2338
 
-half2286:
+half2337:
 	CMPB       18(AX), $0x00
-	JEQ        near2290
+	JEQ        near2341
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24648,136 +24817,136 @@ half2286:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2291
+	JMP        asked2342
 
-near2290:
+near2341:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2291:
-both2287:
+asked2342:
+both2338:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2292
+	JNE         half2343
 	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2293
+	JMP         both2344
 
-half2292:
+half2343:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2293:
+both2344:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2294
+	JNE  half2345
 	CMPB 42(AX), $0x00
-	JEQ  near2296
-	JMP  asked2297
+	JEQ  near2347
+	JMP  asked2348
 
-near2296:
+near2347:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2297:
-	JMP both2295
+asked2348:
+	JMP both2346
 
-half2294:
+half2345:
 	CMPB 42(AX), $0x00
-	JEQ  near2298
-	JMP  asked2299
+	JEQ  near2349
+	JMP  asked2350
 
-near2298:
+near2349:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2299:
-both2295:
+asked2350:
+both2346:
 	CMPB      16(AX), $0x00
-	JNE       half2300
+	JNE       half2351
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2301
+	JMP       both2352
 
-half2300:
+half2351:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2301:
+both2352:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2302
+	JNE  half2353
 	CMPB 18(AX), $0x00
-	JEQ  near2304
-	JMP  asked2305
+	JEQ  near2355
+	JMP  asked2356
 
-near2304:
+near2355:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2305:
-	JMP both2303
+asked2356:
+	JMP both2354
 
-half2302:
+half2353:
 	CMPB 18(AX), $0x00
-	JEQ  near2306
-	JMP  asked2307
+	JEQ  near2357
+	JMP  asked2358
 
-near2306:
+near2357:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2307:
-both2303:
+asked2358:
+both2354:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2275
-	JMP         summed2268
+	JNZ         pair2326
+	JMP         summed2319
 
-plain2267:
+plain2318:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2308
+	JNE    half2359
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2309
+	JMP    both2360
 
-half2308:
+half2359:
 	IMUL3Q $0x00000010, CX, R9
 
-both2309:
+both2360:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2310
+	JNE    far2361
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2310:
+far2361:
 	MOVQ $0x00000004, R10
 
-pair2311:
+pair2362:
 	CMPB      16(AX), $0x00
-	JNE       half2312
+	JNE       half2363
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2313
+	JMP       both2364
 
-half2312:
+half2363:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2313:
+both2364:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2314
+	JNE        half2365
 	CMPB       18(AX), $0x00
-	JEQ        near2316
+	JEQ        near2367
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24785,18 +24954,18 @@ both2313:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2317
+	JMP        asked2368
 
-near2316:
+near2367:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2317:
-	JMP both2315
+asked2368:
+	JMP both2366
 
-half2314:
+half2365:
 	CMPB       18(AX), $0x00
-	JEQ        near2318
+	JEQ        near2369
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24804,58 +24973,58 @@ half2314:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2319
+	JMP        asked2370
 
-near2318:
+near2369:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2319:
-both2315:
+asked2370:
+both2366:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2320
+	JNE         half2371
 	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2321
+	JMP         both2372
 
-half2320:
+half2371:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2321:
+both2372:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2322
+	JNE  half2373
 	CMPB 18(AX), $0x00
-	JEQ  near2324
-	JMP  asked2325
+	JEQ  near2375
+	JMP  asked2376
 
-near2324:
+near2375:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2325:
-	JMP both2323
+asked2376:
+	JMP both2374
 
-half2322:
+half2373:
 	CMPB 18(AX), $0x00
-	JEQ  near2326
-	JMP  asked2327
+	JEQ  near2377
+	JMP  asked2378
 
-near2326:
+near2377:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2327:
-both2323:
+asked2378:
+both2374:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2311
+	JNZ         pair2362
 
-summed2268:
+summed2319:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -24863,88 +25032,88 @@ summed2268:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2265
+	JLE     cols2316
 
-cols2266:
+cols2317:
 	CMPQ    CX, DX
-	JGE     row2328
+	JGE     row2379
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2329
+	JZ      plain2380
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2331
+	JNE     half2382
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2332
+	JMP     both2383
 
-half2331:
+half2382:
 	IMUL3Q $0x00000010, CX, R9
 
-both2332:
+both2383:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2333
+	JNE    far2384
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2333:
+far2384:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2334
+	JNE    half2385
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2335
+	JMP    both2386
 
-half2334:
+half2385:
 	IMUL3Q $0x00000010, CX, R11
 
-both2335:
+both2386:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2336
+	JNE    far2387
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2336:
+far2387:
 	MOVQ $0x00000004, R12
 
-pair2337:
+pair2388:
 	CMPB       40(AX), $0x00
-	JNE        half2338
+	JNE        half2389
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2339
+	JMP        both2390
 
-half2338:
+half2389:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2340:
+copy2391:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2340
+	JNZ       copy2391
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2339:
+both2390:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2341
+	JNE        half2392
 	CMPB       42(AX), $0x00
-	JEQ        near2343
+	JEQ        near2394
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24952,18 +25121,18 @@ both2339:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2344
+	JMP        asked2395
 
-near2343:
+near2394:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2344:
-	JMP both2342
+asked2395:
+	JMP both2393
 
-half2341:
+half2392:
 	CMPB       42(AX), $0x00
-	JEQ        near2345
+	JEQ        near2396
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24971,42 +25140,42 @@ half2341:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2346
+	JMP        asked2397
 
-near2345:
+near2396:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2346:
-both2342:
+asked2397:
+both2393:
 	CMPB       16(AX), $0x00
-	JNE        half2347
+	JNE        half2398
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2348
+	JMP        both2399
 
-half2347:
+half2398:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2349:
+copy2400:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2349
+	JNZ       copy2400
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2348:
+both2399:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2350
+	JNE        half2401
 	CMPB       18(AX), $0x00
-	JEQ        near2352
+	JEQ        near2403
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25014,18 +25183,18 @@ both2348:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2353
+	JMP        asked2404
 
-near2352:
+near2403:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2353:
-	JMP both2351
+asked2404:
+	JMP both2402
 
-half2350:
+half2401:
 	CMPB       18(AX), $0x00
-	JEQ        near2354
+	JEQ        near2405
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25033,172 +25202,172 @@ half2350:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2355
+	JMP        asked2406
 
-near2354:
+near2405:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2355:
-both2351:
+asked2406:
+both2402:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2356
+	JNE         half2407
 	VMASKMOVPS  (R8)(CX*4), X0, X5
 	VCVTPS2PD   X5, Y5
-	JMP         both2357
+	JMP         both2408
 
-half2356:
+half2407:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2358:
+copy2409:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2358
+	JNZ       copy2409
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2357:
+both2408:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2359
+	JNE  half2410
 	CMPB 42(AX), $0x00
-	JEQ  near2361
-	JMP  asked2362
+	JEQ  near2412
+	JMP  asked2413
 
-near2361:
+near2412:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2362:
-	JMP both2360
+asked2413:
+	JMP both2411
 
-half2359:
+half2410:
 	CMPB 42(AX), $0x00
-	JEQ  near2363
-	JMP  asked2364
+	JEQ  near2414
+	JMP  asked2415
 
-near2363:
+near2414:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2364:
-both2360:
+asked2415:
+both2411:
 	CMPB       16(AX), $0x00
-	JNE        half2365
+	JNE        half2416
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2366
+	JMP        both2417
 
-half2365:
+half2416:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2367:
+copy2418:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2367
+	JNZ       copy2418
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2366:
+both2417:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2368
+	JNE  half2419
 	CMPB 18(AX), $0x00
-	JEQ  near2370
-	JMP  asked2371
+	JEQ  near2421
+	JMP  asked2422
 
-near2370:
+near2421:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2371:
-	JMP both2369
+asked2422:
+	JMP both2420
 
-half2368:
+half2419:
 	CMPB 18(AX), $0x00
-	JEQ  near2372
-	JMP  asked2373
+	JEQ  near2423
+	JMP  asked2424
 
-near2372:
+near2423:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2373:
-both2369:
+asked2424:
+both2420:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2337
-	JMP         summed2330
+	JNZ         pair2388
+	JMP         summed2381
 
-plain2329:
+plain2380:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2374
+	JNE    half2425
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2375
+	JMP    both2426
 
-half2374:
+half2425:
 	IMUL3Q $0x00000010, CX, R9
 
-both2375:
+both2426:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2376
+	JNE    far2427
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2376:
+far2427:
 	MOVQ $0x00000004, R10
 
-pair2377:
+pair2428:
 	CMPB       16(AX), $0x00
-	JNE        half2378
+	JNE        half2429
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2379
+	JMP        both2430
 
-half2378:
+half2429:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2380:
+copy2431:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2380
+	JNZ       copy2431
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2379:
+both2430:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2381
+	JNE        half2432
 	CMPB       18(AX), $0x00
-	JEQ        near2383
+	JEQ        near2434
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25206,18 +25375,18 @@ both2379:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2384
+	JMP        asked2435
 
-near2383:
+near2434:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2384:
-	JMP both2382
+asked2435:
+	JMP both2433
 
-half2381:
+half2432:
 	CMPB       18(AX), $0x00
-	JEQ        near2385
+	JEQ        near2436
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25225,76 +25394,76 @@ half2381:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2386
+	JMP        asked2437
 
-near2385:
+near2436:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2386:
-both2382:
+asked2437:
+both2433:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2387
+	JNE         half2438
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both2388
+	JMP         both2439
 
-half2387:
+half2438:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2389:
+copy2440:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2389
+	JNZ       copy2440
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2388:
+both2439:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2390
+	JNE  half2441
 	CMPB 18(AX), $0x00
-	JEQ  near2392
-	JMP  asked2393
+	JEQ  near2443
+	JMP  asked2444
 
-near2392:
+near2443:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2393:
-	JMP both2391
+asked2444:
+	JMP both2442
 
-half2390:
+half2441:
 	CMPB 18(AX), $0x00
-	JEQ  near2394
-	JMP  asked2395
+	JEQ  near2445
+	JMP  asked2446
 
-near2394:
+near2445:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2395:
-both2391:
+asked2446:
+both2442:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2377
+	JNZ         pair2428
 
-summed2330:
+summed2381:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2328:
+row2379:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -25312,18 +25481,18 @@ row2328:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group2200
+	JMP  group2251
 
-group2201:
-group2396:
+group2252:
+group2447:
 	CMPQ DI, $0x01
-	JLT  group2397
+	JLT  group2448
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2399
+	JGT  cols2450
 
-cols2398:
+cols2449:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -25332,7 +25501,7 @@ cols2398:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2400
+	JZ      plain2451
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -25341,47 +25510,47 @@ cols2398:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2402
+	JNE     half2453
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2403
+	JMP     both2454
 
-half2402:
+half2453:
 	IMUL3Q $0x00000002, CX, R9
 
-both2403:
+both2454:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2404
+	JNE    far2455
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2404:
+far2455:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2405
+	JNE    half2456
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2406
+	JMP    both2457
 
-half2405:
+half2456:
 	IMUL3Q $0x00000002, CX, R10
 
-both2406:
+both2457:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2407
+	JNE    far2458
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2407:
+far2458:
 	CMPB      40(AX), $0x00
-	JNE       half2408
+	JNE       half2459
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2409
+	JMP       both2460
 
-half2408:
+half2459:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -25389,15 +25558,15 @@ half2408:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2409:
+both2460:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2410
+	JNE       half2461
 	VCVTPS2PD (R9)(CX*4), Y11
 	VCVTPS2PD 16(R9)(CX*4), Y12
-	JMP       both2411
+	JMP       both2462
 
-half2410:
+half2461:
 	VPMOVZXWD (R9)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -25405,7 +25574,7 @@ half2410:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2411:
+both2462:
 	ADDQ        8(AX), R9
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
@@ -25415,34 +25584,34 @@ both2411:
 	VMULPD      Y8, Y12, Y12
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
-	JMP         summed2401
+	JMP         summed2452
 
-plain2400:
+plain2451:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2412
+	JNE    half2463
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2413
+	JMP    both2464
 
-half2412:
+half2463:
 	IMUL3Q $0x00000002, CX, R9
 
-both2413:
+both2464:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2414
+	JNE    far2465
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2414:
+far2465:
 	CMPB      16(AX), $0x00
-	JNE       half2415
+	JNE       half2466
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2416
+	JMP       both2467
 
-half2415:
+half2466:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25450,14 +25619,14 @@ half2415:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2416:
+both2467:
 	ADDQ        8(AX), R8
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 
-summed2401:
+summed2452:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25467,125 +25636,125 @@ summed2401:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2398
+	JLE     cols2449
 
-cols2399:
+cols2450:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2418
+	JGT  cols2469
 
-cols2417:
+cols2468:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2419
+	JZ      plain2470
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2421
+	JNE     half2472
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2422
+	JMP     both2473
 
-half2421:
+half2472:
 	IMUL3Q $0x00000002, CX, R9
 
-both2422:
+both2473:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2423
+	JNE    far2474
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2423:
+far2474:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2424
+	JNE    half2475
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2425
+	JMP    both2476
 
-half2424:
+half2475:
 	IMUL3Q $0x00000002, CX, R10
 
-both2425:
+both2476:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2426
+	JNE    far2477
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2426:
+far2477:
 	CMPB      40(AX), $0x00
-	JNE       half2427
+	JNE       half2478
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2428
+	JMP       both2479
 
-half2427:
+half2478:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2428:
+both2479:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2429
+	JNE       half2480
 	VCVTPS2PD (R9)(CX*4), Y6
-	JMP       both2430
+	JMP       both2481
 
-half2429:
+half2480:
 	VPMOVZXWD (R9)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2430:
+both2481:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2420
+	JMP         summed2471
 
-plain2419:
+plain2470:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2431
+	JNE    half2482
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2432
+	JMP    both2483
 
-half2431:
+half2482:
 	IMUL3Q $0x00000002, CX, R9
 
-both2432:
+both2483:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2433
+	JNE    far2484
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2433:
+far2484:
 	CMPB      16(AX), $0x00
-	JNE       half2434
+	JNE       half2485
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2435
+	JMP       both2486
 
-half2434:
+half2485:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2435:
+both2486:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2420:
+summed2471:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25593,170 +25762,170 @@ summed2420:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2417
+	JLE     cols2468
 
-cols2418:
+cols2469:
 	CMPQ    CX, DX
-	JGE     row2436
+	JGE     row2487
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2437
+	JZ      plain2488
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2439
+	JNE     half2490
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2440
+	JMP     both2491
 
-half2439:
+half2490:
 	IMUL3Q $0x00000002, CX, R9
 
-both2440:
+both2491:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2441
+	JNE    far2492
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2441:
+far2492:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2442
+	JNE    half2493
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2443
+	JMP    both2494
 
-half2442:
+half2493:
 	IMUL3Q $0x00000002, CX, R10
 
-both2443:
+both2494:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2444
+	JNE    far2495
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2444:
+far2495:
 	CMPB       40(AX), $0x00
-	JNE        half2445
+	JNE        half2496
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2446
+	JMP        both2497
 
-half2445:
+half2496:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
 	LEAQ    (R8)(CX*2), R12
 
-copy2447:
+copy2498:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy2447
+	JNZ       copy2498
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2446:
+both2497:
 	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2448
+	JNE        half2499
 	VMASKMOVPS (R9)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2449
+	JMP        both2500
 
-half2448:
+half2499:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (R9)(CX*2), R11
 
-copy2450:
+copy2501:
 	MOVW      -2(R11)(R8*2), R10
 	MOVW      R10, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2450
+	JNZ       copy2501
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2449:
+both2500:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2438
+	JMP         summed2489
 
-plain2437:
+plain2488:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2451
+	JNE    half2502
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2452
+	JMP    both2503
 
-half2451:
+half2502:
 	IMUL3Q $0x00000002, CX, R9
 
-both2452:
+both2503:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2453
+	JNE    far2504
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2453:
+far2504:
 	CMPB       16(AX), $0x00
-	JNE        half2454
+	JNE        half2505
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2455
+	JMP        both2506
 
-half2454:
+half2505:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy2456:
+copy2507:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2456
+	JNZ       copy2507
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2455:
+both2506:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2438:
+summed2489:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2436:
+row2487:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2396
+	JMP  group2447
 
-group2397:
+group2448:
 	VZEROUPPER
 	RET
 
@@ -25774,30 +25943,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2458
+	JEQ     skip2509
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2458:
+skip2509:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2459:
+rows2510:
 	CMPQ BX, 16(SP)
-	JGE  none2460
+	JGE  none2511
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2461
+	JMP  row2512
 
-none2460:
+none2511:
 	XORQ DI, DI
 
-row2461:
+row2512:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -25805,186 +25974,198 @@ row2461:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2463
+	JGT          cols2514
 
-cols2462:
+cols2513:
 	CMPB       16(AX), $0x00
-	JNE        half2464
+	JNE        half2515
 	TESTQ      DI, DI
-	JZ         near2466
+	JZ         near2517
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2467
+	JNZ        asked2518
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2467
+	JNZ        same2519
 	ADDQ       $0x00003000, DI
-	JMP        asked2467
 
-near2466:
+same2519:
+	JMP asked2518
+
+near2517:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2467:
+asked2518:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2465
+	JMP    both2516
 
-half2464:
+half2515:
 	TESTQ      DI, DI
-	JZ         near2468
+	JZ         near2520
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2469
+	JNZ        asked2521
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2469
+	JNZ        same2522
 	ADDQ       $0x00003000, DI
-	JMP        asked2469
 
-near2468:
+same2522:
+	JMP asked2521
+
+near2520:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2469:
+asked2521:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2465:
+both2516:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2462
+	JLE  cols2513
 
-cols2463:
+cols2514:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2471
+	JGT  cols2524
 
-cols2470:
+cols2523:
 	CMPB       16(AX), $0x00
-	JNE        half2472
+	JNE        half2525
 	TESTQ      DI, DI
-	JZ         near2474
+	JZ         near2527
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2475
+	JNZ        asked2528
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2475
+	JNZ        same2529
 	ADDQ       $0x00003000, DI
-	JMP        asked2475
 
-near2474:
+same2529:
+	JMP asked2528
+
+near2527:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2475:
+asked2528:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2473
+	JMP     both2526
 
-half2472:
+half2525:
 	TESTQ      DI, DI
-	JZ         near2476
+	JZ         near2530
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2477
+	JNZ        asked2531
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2477
+	JNZ        same2532
 	ADDQ       $0x00003000, DI
-	JMP        asked2477
 
-near2476:
+same2532:
+	JMP asked2531
+
+near2530:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2477:
+asked2531:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2473:
+both2526:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2470
+	JLE    cols2523
 
-cols2471:
+cols2524:
 	CMPQ       CX, DX
-	JGE        row2478
+	JGE        row2533
 	CMPB       16(AX), $0x00
-	JNE        half2479
+	JNE        half2534
 	TESTQ      DI, DI
-	JZ         near2481
+	JZ         near2536
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2482
+	JNZ        asked2537
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2482
+	JNZ        same2538
 	ADDQ       $0x00003000, DI
-	JMP        asked2482
 
-near2481:
+same2538:
+	JMP asked2537
+
+near2536:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2482:
+asked2537:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2480
+	JMP        both2535
 
-half2479:
+half2534:
 	TESTQ      DI, DI
-	JZ         near2483
+	JZ         near2539
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2484
+	JNZ        asked2540
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        asked2484
+	JNZ        same2541
 	ADDQ       $0x00003000, DI
-	JMP        asked2484
 
-near2483:
+same2541:
+	JMP asked2540
+
+near2539:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2484:
+asked2540:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2485:
+copy2542:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2485
+	JNZ       copy2542
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2480:
+both2535:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2478:
+row2533:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -25995,64 +26176,64 @@ row2478:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2487:
+next2544:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2489
+	JGT     last2546
 	CMPB    16(AX), $0x00
-	JNE     half2490
+	JNE     half2547
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2491
+	JMP     both2548
 
-half2490:
+half2547:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2491:
+both2548:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2486
+	JNZ       found2543
 	ADDQ      $0x08, CX
-	JMP       next2487
+	JMP       next2544
 
-last2489:
+last2546:
 	CMPQ       CX, DX
-	JGE        end2488
+	JGE        end2545
 	CMPB       16(AX), $0x00
-	JNE        half2492
+	JNE        half2549
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2493
+	JMP        both2550
 
-half2492:
+half2549:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2494:
+copy2551:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2494
+	JNZ       copy2551
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2493:
+both2550:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2486
+	JNZ       found2543
 	MOVQ      DX, CX
-	JMP       end2488
+	JMP       end2545
 
-found2486:
+found2543:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2488:
+end2545:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -26060,7 +26241,7 @@ end2488:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2459
+	JNZ     rows2510
 	VZEROUPPER
 	RET
 
@@ -26081,9 +26262,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2496
+	JGT     cols2553
 
-cols2495:
+cols2552:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -26113,11 +26294,11 @@ cols2495:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2495
+	JLE          cols2552
 
-cols2496:
+cols2553:
 	CMPQ         CX, DX
-	JGE          row2497
+	JGE          row2554
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -26145,7 +26326,7 @@ cols2496:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2497:
+row2554:
 	VZEROUPPER
 	RET
 
@@ -26164,77 +26345,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2499
+	JGT     cols2556
 
-cols2498:
+cols2555:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2500
+	JZ           skip2557
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2501
+	JNE          first2558
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2501:
+first2558:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2502
+	JEQ         plain2559
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2503
+	JMP         moved2560
 
-plain2502:
+plain2559:
 	VMOVAPS Y4, Y2
 
-moved2503:
-skip2500:
+moved2560:
+skip2557:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2498
+	JLE          cols2555
 
-cols2499:
+cols2556:
 	CMPQ         CX, DX
-	JGE          row2504
+	JGE          row2561
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2505
+	JZ           skip2562
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2506
+	JNE          first2563
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2506:
+first2563:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2507
+	JEQ         plain2564
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2508
+	JMP         moved2565
 
-plain2507:
+plain2564:
 	VMOVAPS Y4, Y2
 
-moved2508:
-skip2505:
+moved2565:
+skip2562:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2504:
+row2561:
 	VZEROUPPER
 	RET
 
@@ -26267,54 +26448,54 @@ TEXT ·keptAVX512(SB), $48-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip2509
+	JZ           skip2566
 	CMPB         96(AX), $0x00
-	JNE          half2510
+	JNE          half2567
 	IMUL3Q       $0x20, CX, R11
-	JMP          both2511
+	JMP          both2568
 
-half2510:
+half2567:
 	IMUL3Q $0x10, CX, R11
 
-both2511:
-skip2509:
+both2568:
+skip2566:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip2512
+	JZ     skip2569
 	CMPB   120(AX), $0x00
-	JNE    half2513
+	JNE    half2570
 	IMUL3Q $0x20, CX, R14
-	JMP    both2514
+	JMP    both2571
 
-half2513:
+half2570:
 	IMUL3Q $0x10, CX, R14
 
-both2514:
-skip2512:
+both2571:
+skip2569:
 	CMPQ        CX, $0x20
-	JLE         long2516
+	JLE         long2573
 	CMPQ        CX, $0x28
-	JGT         other2517
+	JGT         other2574
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs4<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight2518:
+eight2575:
 	TESTQ     DX, DX
-	JZ        plain2519
+	JZ        plain2576
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2520
+	JMP       have2577
 
-plain2519:
+plain2576:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2520:
+have2577:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -26328,24 +26509,24 @@ have2520:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2521:
+ask2578:
 	CMPQ       R9, R10
-	JAE        asked2522
+	JAE        asked2579
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2521
+	JMP        ask2578
 
-asked2522:
+asked2579:
 	ADDQ R14, R13
 
-ask2523:
+ask2580:
 	CMPQ       R12, R13
-	JAE        asked2524
+	JAE        asked2581
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2523
+	JMP        ask2580
 
-asked2524:
+asked2581:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys4<>+64(SB), Z13
@@ -26591,31 +26772,31 @@ asked2524:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2518
-	JMP        kept2515
+	JNZ        eight2575
+	JMP        kept2572
 
-other2517:
+other2574:
 	CMPQ        CX, $0x20
-	JLE         long2516
+	JLE         long2573
 	CMPQ        CX, $0x30
-	JGT         other2525
+	JGT         other2582
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs2<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight2526:
+eight2583:
 	TESTQ     DX, DX
-	JZ        plain2527
+	JZ        plain2584
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2528
+	JMP       have2585
 
-plain2527:
+plain2584:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2528:
+have2585:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -26629,24 +26810,24 @@ have2528:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2529:
+ask2586:
 	CMPQ       R9, R10
-	JAE        asked2530
+	JAE        asked2587
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2529
+	JMP        ask2586
 
-asked2530:
+asked2587:
 	ADDQ R14, R13
 
-ask2531:
+ask2588:
 	CMPQ       R12, R13
-	JAE        asked2532
+	JAE        asked2589
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2531
+	JMP        ask2588
 
-asked2532:
+asked2589:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys2<>+64(SB), Z13
@@ -26920,13 +27101,13 @@ asked2532:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2526
-	JMP        kept2515
+	JNZ        eight2583
+	JMP        kept2572
 
-other2525:
-long2516:
+other2582:
+long2573:
 	CMPQ         CX, $0x08
-	JGT          wider2533
+	JGT          wider2590
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -26936,18 +27117,18 @@ long2516:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight2534:
+eight2591:
 	TESTQ     DX, DX
-	JZ        plain2535
+	JZ        plain2592
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have2536
+	JMP       have2593
 
-plain2535:
+plain2592:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2536:
+have2593:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -26961,24 +27142,24 @@ have2536:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask2537:
+ask2594:
 	CMPQ       R9, R10
-	JAE        asked2538
+	JAE        asked2595
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2537
+	JMP        ask2594
 
-asked2538:
+asked2595:
 	ADDQ R14, R13
 
-ask2539:
+ask2596:
 	CMPQ       R12, R13
-	JAE        asked2540
+	JAE        asked2597
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2539
+	JMP        ask2596
 
-asked2540:
+asked2597:
 	VMOVDQU32  elementKeys4<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -27028,12 +27209,12 @@ asked2540:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2534
-	JMP        kept2515
+	JNZ        eight2591
+	JMP        kept2572
 
-wider2533:
+wider2590:
 	CMPQ         CX, $0x10
-	JGT          wider2541
+	JGT          wider2598
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -27043,18 +27224,18 @@ wider2533:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight2542:
+eight2599:
 	TESTQ     DX, DX
-	JZ        plain2543
+	JZ        plain2600
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have2544
+	JMP       have2601
 
-plain2543:
+plain2600:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2544:
+have2601:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -27068,24 +27249,24 @@ have2544:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask2545:
+ask2602:
 	CMPQ       R9, R10
-	JAE        asked2546
+	JAE        asked2603
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2545
+	JMP        ask2602
 
-asked2546:
+asked2603:
 	ADDQ R14, R13
 
-ask2547:
+ask2604:
 	CMPQ       R12, R13
-	JAE        asked2548
+	JAE        asked2605
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2547
+	JMP        ask2604
 
-asked2548:
+asked2605:
 	VMOVDQU32  elementKeys2<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -27183,26 +27364,26 @@ asked2548:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2542
-	JMP        kept2515
+	JNZ        eight2599
+	JMP        kept2572
 
-wider2541:
+wider2598:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight2550:
+eight2607:
 	TESTQ     DX, DX
-	JZ        plain2551
+	JZ        plain2608
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2552
+	JMP       have2609
 
-plain2551:
+plain2608:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2552:
+have2609:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -27216,24 +27397,24 @@ have2552:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2553:
+ask2610:
 	CMPQ       R9, R10
-	JAE        asked2554
+	JAE        asked2611
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2553
+	JMP        ask2610
 
-asked2554:
+asked2611:
 	ADDQ R14, R13
 
-ask2555:
+ask2612:
 	CMPQ       R12, R13
-	JAE        asked2556
+	JAE        asked2613
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2555
+	JMP        ask2612
 
-asked2556:
+asked2613:
 	VMOVDQU32 elementKeys1<>+0(SB), Z12
 	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -27242,9 +27423,9 @@ asked2556:
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
 
-columns2557:
+columns2614:
 	CMPQ       CX, $0x20
-	JLE        last2558
+	JLE        last2615
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27265,9 +27446,9 @@ columns2557:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2557
+	JMP        columns2614
 
-last2558:
+last2615:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27295,9 +27476,9 @@ last2558:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2559:
+columns2616:
 	CMPQ       CX, $0x20
-	JLE        last2560
+	JLE        last2617
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27318,9 +27499,9 @@ columns2559:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2559
+	JMP        columns2616
 
-last2560:
+last2617:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27348,9 +27529,9 @@ last2560:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2561:
+columns2618:
 	CMPQ       CX, $0x20
-	JLE        last2562
+	JLE        last2619
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27371,9 +27552,9 @@ columns2561:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2561
+	JMP        columns2618
 
-last2562:
+last2619:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27401,9 +27582,9 @@ last2562:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2563:
+columns2620:
 	CMPQ       CX, $0x20
-	JLE        last2564
+	JLE        last2621
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27424,9 +27605,9 @@ columns2563:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2563
+	JMP        columns2620
 
-last2564:
+last2621:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27454,9 +27635,9 @@ last2564:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2565:
+columns2622:
 	CMPQ       CX, $0x20
-	JLE        last2566
+	JLE        last2623
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27477,9 +27658,9 @@ columns2565:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2565
+	JMP        columns2622
 
-last2566:
+last2623:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27507,9 +27688,9 @@ last2566:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2567:
+columns2624:
 	CMPQ       CX, $0x20
-	JLE        last2568
+	JLE        last2625
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27530,9 +27711,9 @@ columns2567:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2567
+	JMP        columns2624
 
-last2568:
+last2625:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27560,9 +27741,9 @@ last2568:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2569:
+columns2626:
 	CMPQ       CX, $0x20
-	JLE        last2570
+	JLE        last2627
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27583,9 +27764,9 @@ columns2569:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2569
+	JMP        columns2626
 
-last2570:
+last2627:
 	VPSRLD     $0x10, Z12, Z14
 	VPXORD     Z12, Z14, Z14
 	VPMULLD    Z7, Z14, Z14
@@ -27613,9 +27794,9 @@ last2570:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2571:
+columns2628:
 	CMPQ       CX, $0x20
-	JLE        last2572
+	JLE        last2629
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -27636,9 +27817,9 @@ columns2571:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2571
+	JMP        columns2628
 
-last2572:
+last2629:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -27659,9 +27840,9 @@ last2572:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2550
+	JNZ        eight2607
 
-kept2515:
+kept2572:
 	SFENCE
 	VZEROUPPER
 	RET

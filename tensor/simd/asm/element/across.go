@@ -28,6 +28,17 @@ func askAcross(p reg.GPVirtual, lines int) {
 	}
 }
 
+// askFour asks for four lines and goes on to those that follow.
+func askFour(p reg.GPVirtual) {
+	same := label("same")
+	askAcross(p, 4)
+	ADDQ(Imm(64), p)
+	TESTL(U32(4096-64), p.As32())
+	JNZ(LabelRef(same))
+	ADDQ(U32(window-4096), p) // the next window's first lines
+	Label(same)
+}
+
 // across asks for a block's rows while they are read from start to end; in order if the block is not far, or ends within a
 // window.
 type across struct {
@@ -77,11 +88,7 @@ func (a *across) ask(p reg.GPVirtual, size, n int) {
 		TESTQ(U32(uint32(256/size-1)), a.j)
 		JNZ(LabelRef(done))
 	}
-	askAcross(a.next, 4)
-	ADDQ(Imm(64), a.next)
-	TESTL(U32(4096-64), a.next.As32())
-	JNZ(LabelRef(done))
-	ADDQ(U32(window-4096), a.next) // the next window's first lines
+	askFour(a.next)
 	JMP(LabelRef(done))
 	Label(near)
 	a.prefetch(p, size, n)

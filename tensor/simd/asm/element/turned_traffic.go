@@ -144,6 +144,7 @@ func (t *turned) leave(dst string) {
 type traffic struct {
 	*turned
 	dst      string
+	one      string          // the block, if rows of one are asked for
 	ask      []reg.GPVirtual // rows
 	due      reg.GPVirtual   // where this group's results will go
 	from, to reg.GPVirtual   // of the lines that leave
@@ -169,6 +170,10 @@ func (t *turned) traffic(dst string, from ...string) *traffic {
 			m.ask = append(m.ask, p)
 		}
 	}
+	if len(from) == 1 {
+		m.one = from[0]
+		m.ifAcross(func() { turnedAcross(m.ask[0], 4) }, func() {})
+	}
 	if dst == "" {
 		return m
 	}
@@ -181,6 +186,25 @@ func (t *turned) traffic(dst string, from ...string) *traffic {
 	MOVQ(t.room, m.due) // nothing to ask for
 	Label(near)
 	return m
+}
+
+// ifAcross runs across if rows are asked for across pages: of one float32 matrix that is far, all of them. What bfloat16
+// would wait for is little beside its instructions.
+func (m *traffic) ifAcross(across, otherwise func()) {
+	near, done := label("near"), label("asked")
+	CMPB(m.field(m.one+".Far"), Imm(0))
+	JEQ(LabelRef(near))
+	CMPB(m.field(m.one+".BF16"), Imm(0))
+	JNE(LabelRef(near))
+	if m.listed {
+		CMPQ(m.field("List"), Imm(0))
+		JNE(LabelRef(near))
+	}
+	across()
+	JMP(LabelRef(done))
+	Label(near)
+	otherwise()
+	Label(done)
 }
 
 // begin finds out what is on stage.
@@ -198,12 +222,19 @@ func (m *traffic) some(size int) {
 		}
 		ADDQ(U32(64*lines), p)
 	}
-	for _, p := range m.ask {
-		if m.listed {
-			ask(p, size/2)
-		} else {
-			ask(p, size)
+	inOrder := func() {
+		for _, p := range m.ask {
+			if m.listed {
+				ask(p, size/2)
+			} else {
+				ask(p, size)
+			}
 		}
+	}
+	if size == 4 && m.one != "" {
+		m.ifAcross(func() { askFour(m.ask[0]) }, inOrder)
+	} else {
+		inOrder()
 	}
 	if m.dst != "" {
 		ask(m.due, size)
