@@ -526,7 +526,7 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 		}
 	}
 	if bf16 && p.heads >= 4 && a.Width%32 == 0 && linesOnly(w.src, w.srcStride, 64) {
-		w.loop, w.prefetch = 1+w.each, max(w.prefetch, 4*8) // a loop for heads of so many lines
+		w.loop, w.prefetch = 1+w.each, max(w.prefetch, 4*16) // a loop for heads of so many lines
 	}
 	sizes := a.DZ.size() / a.DDst.size()
 	w.dstHead, w.dstShift, w.dstWhole = sizes*w.headBytes, sizes*w.shift, sizes*w.whole

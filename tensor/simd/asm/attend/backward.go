@@ -436,7 +436,8 @@ func (t folded) entryLoops() []entryLoop {
 }
 
 // wholeEntries is entries for the usual shapes of bfloat16, rows of whole lines and heads of so many. Where rows are in cache it is
-// instructions that limit, and here are a third less.
+// instructions that limit, and here are a third less. Lines that are asked for one after the other are of different rows, as in sums over
+// neighbours (asm/sparse, askLine): the nearer the farther in the row.
 func (t folded) wholeEntries(l entryLoop) {
 	Label(t.label(l.name))
 	LEAQ(Mem{Base: batchEnd, Index: ahead, Scale: 1}, tmp)
@@ -444,15 +445,15 @@ func (t folded) wholeEntries(l entryLoop) {
 	JA(LabelRef(t.label("near"))) // few are left
 	again := t.label(l.name + "again")
 	Label(again)
-	MOVL(Mem{Base: index, Index: ahead, Scale: 1}, tmp.As32())
 	entryRow()
-	IMULQ(stride, tmp)
 	s := stack{}
 	for r := range t.heads {
 		q := s.push(0)
 		VBROADCASTSS(Mem{Base: weight, Disp: 4 * r}, w)
 		for v := l.blocks - 1; v >= 0; v-- {
 			line, i := 64*(r*l.blocks-v), t.slot(r, v)
+			MOVL(Mem{Base: index, Index: ahead, Scale: 1, Disp: -4 * ((r+1)*l.blocks - v)}, tmp.As32())
+			IMULQ(stride, tmp)
 			l.ask(Mem{Base: src, Index: tmp, Scale: 1, Disp: line})
 			lanes.SplitBF16By(upper, Mem{Base: at, Disp: line}, x, y, false, K1)
 			if z := inBuf(atZ + t.z(r, v)); v == l.blocks-1 {
