@@ -60,11 +60,7 @@ func outerWide16() {
 
 	askSome := func(name string) {
 		MOVQ(at(wideAsk), n)
-		Label(name)
-		ahead.Four(func(m Op) { PREFETCHT1(m) }, name+"end")
-		DECQ(n)
-		JNZ(LabelRef(name))
-		Label(name + "end")
+		ahead.Fours(func(m Op) { PREFETCHT1(m) }, n, name)
 	}
 	Label("unit")
 	MOVQ(b, n)

@@ -250,13 +250,8 @@ func stripsTiles(tiles int, single bool, at func(off int) Mem, panelB Mem, ahead
 			for j := range tiles {
 				multiply(i*tiles+j, left+i, right+j)
 			}
-			asked := fmt.Sprintf("%sask%d", depth, i)
 			MOVQ(at(stripsAsk), step)
-			Label(asked)
-			ahead.Four(func(m Op) { PREFETCHT1(m) }, asked+"end")
-			DECQ(step)
-			JNZ(LabelRef(asked))
-			Label(asked + "end")
+			ahead.Fours(func(m Op) { PREFETCHT1(m) }, step, fmt.Sprintf("%sask%d", depth, i))
 		}
 		ADDQ(line, a)
 		ADDQ(I32(2048), b)

@@ -43,3 +43,12 @@ func (s Across) Four(ask func(Op), end string) {
 	ADDQ(U32(window-page), s.Next)
 	Label(same)
 }
+
+// Fours asks for four lines as often as times says, which becomes something else.
+func (s Across) Fours(ask func(Op), times GPPhysical, name string) {
+	Label(name)
+	s.Four(ask, name+"end")
+	DECQ(times)
+	JNZ(LabelRef(name))
+	Label(name + "end")
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
+)
+
+// entryLoop is a loop over wide rows, by how it asks for those that come later: between the lines that are summed, since all at
+// once keep what is computed from hiding behind them, or not at all.
+type entryLoop struct {
+	name   string
+	ask    func(Op)
+	blocks int // of a head, where heads are so many whole ones
+}
+
+// entryLoops lists the shape's loops, in the order of their numbers. Float32 rows of eight lines and more that are in no cache are asked for
+// into the second-level one only: the first has sixteen places for lines under way, which all others would wait for.
+func (t folded) entryLoops() []entryLoop {
+	list := []entryLoop{{name: "near"}, {name: "asked", ask: PREFETCHT0}}
+	switch {
+	case t.pairs() && t.share == 1 && t.heads >= 4:
+		for n := t.least; n <= t.most; n++ {
+			list = append(list, entryLoop{fmt.Sprintf("whole%dx", n), PREFETCHT0, n})
+		}
+	case !t.bf16 && t.share == 1 && t.count*t.most >= 8:
+		list = append(list, entryLoop{name: "far", ask: PREFETCHT1})
+	}
+	return list
+}
+
+// wholeEntries is entries for the usual shapes of bfloat16, rows of whole lines and heads of so many. Where rows are in cache it is
+// instructions that limit, and here are a third less. Lines that are asked for one after the other are of different rows, as in sums over
+// neighbours (asm/sparse, askLine): the nearer the farther in the row.
+func (t folded) wholeEntries(l entryLoop) {
+	Label(t.label(l.name))
+	LEAQ(Mem{Base: batchEnd, Index: ahead, Scale: 1}, tmp)
+	CMPQ(tmp, last)
+	JA(LabelRef(t.label("near"))) // few are left
+	again := t.label(l.name + "again")
+	Label(again)
+	entryRow()
+	s := stack{}
+	for r := range t.heads {
+		q := s.push(0)
+		VBROADCASTSS(Mem{Base: weight, Disp: 4 * r}, w)
+		for v := l.blocks - 1; v >= 0; v-- {
+			line, i := 64*(r*l.blocks-v), t.slot(r, v)
+			MOVL(Mem{Base: index, Index: ahead, Scale: 1, Disp: -4 * ((r+1)*l.blocks - v)}, tmp.As32())
+			IMULQ(stride, tmp)
+			l.ask(Mem{Base: src, Index: tmp, Scale: 1, Disp: line})
+			lanes.SplitBF16By(upper, Mem{Base: at, Disp: line}, x, y, false, K1)
+			if z := inBuf(atZ + t.z(r, v)); v == l.blocks-1 {
+				VMULPS(z, x, q)
+				VFMADD231PS(z.Offset(64), y, q)
+			} else {
+				VFMADD231PS(z, x, q)
+				VFMADD231PS(z.Offset(64), y, q)
+			}
+			VFMADD231PS(x, w, sums[2*i])
+			VFMADD231PS(y, w, sums[2*i+1])
+		}
+		s.fold()
+	}
+	t.nextEntry(s.top(), again)
+}
+
+// entries goes through the wide rows of a batch.
+func (t folded) entries(l entryLoop) {
+	f := backFields
+	Label(t.label(l.name))
+	entryRow()
+	if l.ask != nil {
+		askRow(Mem{Base: index, Index: ahead, Scale: 1}, 0, 0)
+	}
+	q := t.dotProducts(f, at, each, func(r int) {
+		t.weights(r)
+		if l.ask != nil && r > 0 {
+			ADDQ(f.mem("headBytes"), tmp)
+		}
+	}, func(r, v int) Mem { return inBuf(atZ + t.z(r, v)) }, func(r, v int) {
+		if l.ask != nil {
+			t.askLine(l.ask, r, v)
+		}
+		if i := t.slot(r, v); t.pairs() {
+			VFMADD231PS(x, w, sums[2*i])
+			VFMADD231PS(y, w, sums[2*i+1])
+		} else {
+			VFMADD231PS(x, w, sums[i])
+		}
+	})
+	t.nextEntry(q, t.label(l.name))
+}
+
+// nextEntry leaves an entry's half-made dot products in parts and goes on with the batch's next, or gradients of its scores.
+func (t folded) nextEntry(q VecPhysical, again string) {
+	VMOVUPS(q, Mem{Base: part})
+	ADDQ(U8(64), part)
+	ADDQ(U8(4*t.heads), weight)
+	CMPQ(index, batchEnd)
+	JB(LabelRef(again))
+	JMP(LabelRef(fmtHeads("scores", t.heads)))
+}
+
+// askLine asks for load v of run r of the row at tmp.
+func (t folded) askLine(ask func(Op), r, v int) {
+	ask(Mem{Base: tmp, Disp: -64 * v})
+	if t.last(r, v) { // rows need not start on a line
+		ADDQ(backFields.mem("lastByte"), tmp)
+		ask(Mem{Base: tmp})
+	}
+}
+
+// weights spreads the coefficients of the heads of run r over their lanes of w.
+func (t folded) weights(r int) {
+	if t.share == 1 {
+		VBROADCASTSS(Mem{Base: weight, Disp: 4 * r}, w)
+		return
+	}
+	VMOVDQU32(lanes.Table(fmt.Sprintf("shared%d", t.share), 16, func(i int) uint32 { return uint32(i / (16 / t.share)) }), w)
+	VPERMPS(Mem{Base: weight, Disp: 4 * r * t.share}, w, w)
+}
