@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"starling/disk"
 )
 
 // MakeCerts makes certificates for hosts, each in its own folder under dir, signed
@@ -141,19 +143,14 @@ func sign(path, secret string, c, by *x509.Certificate, key, signer *ecdsa.Priva
 }
 
 // writePrivate writes a file for its owner only, whole or not at all.
-func writePrivate(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*") // 0600
+func writePrivate(path string, text []byte) error {
+	f, err := disk.CreatePrivate(path)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if _, err := f.Write(text); err != nil {
+		f.Abort()
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return f.Commit()
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"sync"
 
+	"starling/disk"
 	"starling/nn"
 )
 
@@ -148,7 +149,7 @@ func write(tmp string, c *Checkpoint) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return size + mark.Bytes, syncDir(tmp)
+	return size + mark.Bytes, disk.Sync(tmp)
 }
 
 // encode gives state.json with its own checksum.
@@ -199,20 +200,7 @@ func replace(tmp, path string) error {
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
-	return syncDir(dir)
-}
-
-// syncDir makes a rename inside dir last through a power cut, where the file system can.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) && !errors.Is(err, os.ErrPermission) {
-		return err
-	}
-	return nil
+	return disk.Sync(dir)
 }
 
 // Epochs lists the checkpoints in dir, damaged or not, oldest first. A folder

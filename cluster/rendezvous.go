@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"starling/disk"
 )
 
 // Entry is what workers have to know of a run to join it.
@@ -67,7 +69,7 @@ func PrivateFolder() (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ours(info):
+	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !disk.Ours(info):
 		return "", fmt.Errorf("%s is not a folder of this user alone", dir)
 	}
 	return dir, nil

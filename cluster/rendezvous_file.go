@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"starling/disk"
 )
 
 // sharedFile is a rendezvous in a folder that all hosts see. The file appears whole
@@ -100,7 +102,7 @@ func (f sharedFile) sweep() {
 	list, _ := filepath.Glob(filepath.Join(filepath.Dir(f.path), ".starling-*.json"))
 	for _, path := range list {
 		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() || !ours(info) {
+		if err != nil || !info.Mode().IsRegular() || !disk.Ours(info) {
 			continue
 		}
 		if age := mine.ModTime().Sub(info.ModTime()); age > dead { // the file system's clock
@@ -129,7 +131,7 @@ func (f sharedFile) read() (e Entry, err error) {
 	if err != nil {
 		return e, err
 	}
-	if !ours(info) {
+	if !disk.Ours(info) {
 		return e, fmt.Errorf("%s belongs to another user", f.path)
 	}
 	text, err := io.ReadAll(io.LimitReader(r, maxEntry))

@@ -3,24 +3,20 @@ package event
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"time"
+
+	"starling/disk"
 )
 
 // Trace writes the spans of a run as Chrome trace events, which ui.perfetto.dev
 // and chrome://tracing show: a process a worker, a thread a lane, loss and
 // accuracy as counters. Events go to a hidden file beside path as they come, so
 // memory does not grow with the run; Close makes the file appear under its name.
-// What must not be replaced by a file is written to as it is: a link, a pipe, or a
-// device such as /dev/null.
 type Trace struct {
 	path  string
-	f     *os.File
-	bare  bool // f is what is at path
+	f     *disk.File
 	w     *bufio.Writer
 	start time.Time
 	lanes map[[2]int]bool
@@ -43,18 +39,11 @@ type traceEvent struct {
 
 // NewTrace starts a trace that will appear at path.
 func NewTrace(path string) (*Trace, error) {
-	info, err := os.Lstat(path)
-	bare := err == nil && !info.Mode().IsRegular()
-	var f *os.File
-	if bare {
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-	} else {
-		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
-	}
+	f, err := disk.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{path: path, f: f, bare: bare, w: bufio.NewWriterSize(f, 1<<16), start: time.Now(), lanes: map[[2]int]bool{}}
+	t := &Trace{path: path, f: f, w: bufio.NewWriterSize(f, 1<<16), start: time.Now(), lanes: map[[2]int]bool{}}
 	t.w.WriteString(`{"displayTimeUnit":"ms","traceEvents":[` + "\n")
 	return t, nil
 }
@@ -128,10 +117,7 @@ func (t *Trace) Close() (err error) {
 	t.f = nil
 	defer func() {
 		if err != nil {
-			f.Close()
-			if !t.bare {
-				os.Remove(f.Name())
-			}
+			f.Abort()
 			err = fmt.Errorf("trace %s: %w", t.path, err)
 		}
 	}()
@@ -139,13 +125,8 @@ func (t *Trace) Close() (err error) {
 		return t.err
 	}
 	t.w.WriteString("\n]}\n")
-	if t.bare {
-		return errors.Join(t.w.Flush(), f.Close())
+	if err := t.w.Flush(); err != nil {
+		return err
 	}
-	for _, step := range []func() error{t.w.Flush, func() error { return f.Chmod(0o644) }, f.Sync, f.Close} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return os.Rename(f.Name(), t.path)
+	return f.Commit()
 }

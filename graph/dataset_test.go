@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -292,36 +291,6 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	d.Close()
 }
 
-func TestWriteFileAtomic(t *testing.T) {
-	parent := t.TempDir()
-	path := filepath.Join(parent, "f")
-	say := func(s string, err error) func(io.Writer) error {
-		return func(w io.Writer) error {
-			io.WriteString(w, s)
-			return err
-		}
-	}
-	if err := WriteFileAtomic(path, say("one", nil)); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteFileAtomic(path, say("two", io.ErrShortWrite)); err == nil {
-		t.Fatal("the error was swallowed")
-	}
-	if b, _ := os.ReadFile(path); string(b) != "one" {
-		t.Fatalf("%q", b)
-	}
-	onlyChild(t, parent, "f")
-	// A link stays one, as /dev/stdout must.
-	link := filepath.Join(t.TempDir(), "link")
-	if err := errors.Join(os.Symlink(path, link), WriteFileAtomic(link, say("three", nil))); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Lstat(link)
-	if b, _ := os.ReadFile(path); err != nil || info.Mode().IsRegular() || string(b) != "three" {
-		t.Fatalf("%q %v %v", b, info, err)
-	}
-}
-
 func FuzzMeta(f *testing.F) {
 	m := Meta{Format: formatName, Version: 1, Nodes: 3, Checksum: "crc32c", Arrays: map[string]ArrayMeta{"indptr.npy": {DType: "<i8", Shape: []int64{4}, Bytes: 160}}}
 	b, _ := m.encode()
@@ -355,5 +324,19 @@ print(np.load(sys.argv[1] + "/indices.npy", mmap_mode="r").tolist())`
 		if err != nil || strings.TrimSpace(string(out)) != "[1, 2, 0, 2, 0, 1]" {
 			t.Fatalf("%v: %s", err, out)
 		}
+	}
+}
+
+// TestMovedAside: a dataset that is hidden, since somebody was killed while replacing it where
+// names cannot be exchanged, is named.
+func TestMovedAside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	write(t, dir, small(Dense), nil)
+	aside := filepath.Join(filepath.Dir(dir), ".d.tmp-7.old")
+	if err := os.Rename(dir, aside); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), aside) {
+		t.Error(err)
 	}
 }

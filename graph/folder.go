@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
-	"os"
-	"sync"
 )
 
 // Other folders than datasets (the parts of a partition) keep to the same
@@ -122,53 +119,6 @@ func UnsealJSON(b []byte, v any, crc *string) error {
 	}
 	return checkMetaSum(b, *crc)
 }
-
-// replacing is held while what is at a place is moved aside.
-var replacing sync.Mutex
-
-// ReplaceFolder renames the finished folder tmp to dir. What is at dir is first
-// moved aside, and moved back should the second rename fail.
-func ReplaceFolder(tmp, dir string) error {
-	old := tmp + ".old"
-	if err := moveIn(tmp, dir, old); err != nil {
-		return err
-	}
-	return os.RemoveAll(old)
-}
-
-func moveIn(tmp, dir, old string) error {
-	replacing.Lock()
-	defer replacing.Unlock()
-	if _, err := os.Lstat(tmp); err != nil { // discarded
-		return err
-	}
-	err := os.Rename(dir, old)
-	if errors.Is(err, fs.ErrNotExist) {
-		return os.Rename(tmp, dir)
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return errors.Join(err, os.Rename(old, dir))
-	}
-	return nil
-}
-
-// Discard removes what was to appear when it is whole, while somebody perhaps still writes
-// it. Under another name nobody finds it to write more, or to make it appear half removed.
-func Discard(tmp string) error {
-	replacing.Lock()
-	defer replacing.Unlock()
-	gone := tmp + ".gone"
-	if err := os.Rename(tmp, gone); err != nil {
-		return err
-	}
-	return os.RemoveAll(gone)
-}
-
-// SyncDir makes a rename inside dir last through a power cut.
-func SyncDir(dir string) error { return syncDir(dir) }
 
 // AdviseGraph tells the kernel how the edges will be read.
 func (d *Dataset) AdviseGraph(a Access) {

@@ -145,6 +145,9 @@ func ReadMeta(dir string) (*Meta, error) {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := MovedAside(dir); err != nil {
+			return nil, err
+		}
 		found := "no " + metaFile + " in it"
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			found = "no such folder"

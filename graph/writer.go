@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"starling/disk"
 )
 
 // Writer streams a dataset to disk, an array at a time, without ever holding
@@ -22,6 +24,7 @@ type Writer struct {
 	Meta Meta // Name, Source, Notes are the caller's; the rest is filled in
 
 	dir, tmp  string
+	folder    *disk.Folder // nil: the folder was there before
 	overwrite bool
 	done      bool
 	splits    Splits
@@ -42,11 +45,11 @@ func Create(dir string, opt WriterOptions) (*Writer, error) {
 	if err := checkTarget(dir, opt.Overwrite); err != nil {
 		return nil, err
 	}
-	tmp, err := TempFolder(dir)
+	folder, err := NewFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{dir: dir, tmp: tmp, overwrite: opt.Overwrite}
+	w := &Writer{dir: dir, tmp: folder.Tmp, folder: folder, overwrite: opt.Overwrite}
 	w.Meta = Meta{Format: formatName, Version: formatVersion, Name: filepath.Base(dir), Checksum: "crc32c", Arrays: map[string]ArrayMeta{}}
 	return w, nil
 }
@@ -290,20 +293,20 @@ func (w *Writer) Commit() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := WriteFileAtomic(filepath.Join(w.tmp, metaFile), func(f io.Writer) error {
+	if err := disk.Write(filepath.Join(w.tmp, metaFile), func(f io.Writer) error {
 		_, err := f.Write(b)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := os.Chmod(w.tmp, 0o755); err != nil {
+	if err := checkTarget(w.dir, w.overwrite); err != nil {
 		return err
 	}
-	if err := w.swap(); err != nil {
+	if err := w.folder.Commit(); err != nil {
 		return err
 	}
 	w.done = true
-	return syncDir(filepath.Dir(w.dir))
+	return nil
 }
 
 func (w *Writer) check() error {
@@ -328,19 +331,11 @@ func (w *Writer) check() error {
 	return inFile(w.dir, w.splits.Validate(int(n), w.labels))
 }
 
-// swap renames the finished folder to its name.
-func (w *Writer) swap() error {
-	if err := checkTarget(w.dir, w.overwrite); err != nil {
-		return err
-	}
-	return ReplaceFolder(w.tmp, w.dir)
-}
-
 // Abort removes what was written so far. After Commit it does nothing.
 func (w *Writer) Abort() {
 	if !w.done {
 		w.done = true
-		os.RemoveAll(w.tmp)
+		w.folder.Abort()
 	}
 }
 

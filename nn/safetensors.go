@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"starling/disk"
 	"starling/graph"
 )
 
@@ -331,7 +332,7 @@ func badSafetensors(field, found, want string) error {
 
 // SaveSafetensors writes a file that appears whole or not at all.
 func SaveSafetensors(path string, state []Tensor, metadata map[string]string) error {
-	return graph.WriteFileAtomic(path, func(w io.Writer) error { return WriteSafetensors(w, state, metadata) })
+	return disk.Write(path, func(w io.Writer) error { return WriteSafetensors(w, state, metadata) })
 }
 
 // LoadSafetensors reads a file.

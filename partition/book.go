@@ -99,6 +99,9 @@ func IsPartition(dir string) bool {
 func readSealed(path string, v any, crc *string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := graph.MovedAside(filepath.Dir(path)); err != nil {
+			return err
+		}
 		return &graph.InputError{File: path, Found: "no such file", Want: "a partition", Fix: "make one with starling partition"}
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"starling/disk"
 	"starling/graph"
 )
 
@@ -56,7 +57,7 @@ func Write(ctx context.Context, d *graph.Dataset, parts []uint32, k int, q *Qual
 // target is a folder on its way: filled under another name beside its own.
 type target struct {
 	dir, tmp string
-	inside   bool // it lies in another target and moves with it
+	folder   *disk.Folder // nil: it lies in another target and moves with it
 	done     bool
 }
 
@@ -79,7 +80,7 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 	targets = append(targets, root)
 	for i := range k {
 		name := fmt.Sprintf("part%d", i)
-		t := &target{dir: filepath.Join(root.dir, name), tmp: filepath.Join(root.tmp, name), inside: true}
+		t := &target{dir: filepath.Join(root.dir, name), tmp: filepath.Join(root.tmp, name)}
 		if opt.PartDirs != nil {
 			if t, err = reserveOne(opt.PartDirs[i], partFile, opt.Overwrite); err != nil {
 				return targets, err
@@ -118,8 +119,11 @@ func reserveOne(dir, marker string, overwrite bool) (*target, error) {
 	if err := free(dir, marker, overwrite); err != nil {
 		return nil, err
 	}
-	tmp, err := graph.TempFolder(dir)
-	return &target{dir: dir, tmp: tmp}, err
+	folder, err := graph.NewFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &target{dir: dir, tmp: folder.Tmp, folder: folder}, nil
 }
 
 // marked tells whether a folder is a partition, or a part, damaged or not: others have a
@@ -136,8 +140,8 @@ func marked(dir, marker string) bool {
 }
 
 func (t *target) abort() {
-	if !t.done && !t.inside && t.tmp != "" {
-		os.RemoveAll(t.tmp)
+	if t.folder != nil {
+		t.folder.Abort()
 	}
 }
 
@@ -146,10 +150,10 @@ func (t *target) abort() {
 func commit(targets []*target) error {
 	for i := len(targets) - 1; i >= 0; i-- {
 		t := targets[i]
-		if t.inside {
+		if t.folder == nil {
 			continue
 		}
-		if err := errors.Join(os.Chmod(t.tmp, 0o755), graph.ReplaceFolder(t.tmp, t.dir)); err != nil {
+		if err := t.folder.Commit(); err != nil {
 			for _, made := range targets[i+1:] {
 				if made.done {
 					os.RemoveAll(made.dir)
@@ -159,7 +163,7 @@ func commit(targets []*target) error {
 		}
 		t.done = true
 	}
-	return graph.SyncDir(filepath.Dir(targets[0].dir))
+	return nil
 }
 
 func writeSealed(path string, v any, crc *string) error {
@@ -167,7 +171,7 @@ func writeSealed(path string, v any, crc *string) error {
 	if err != nil {
 		return err
 	}
-	return graph.WriteFileAtomic(path, func(f io.Writer) error {
+	return disk.Write(path, func(f io.Writer) error {
 		_, err := f.Write(text)
 		return err
 	})

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"starling/disk"
 	"starling/event"
-	"starling/graph"
 	"starling/wire"
 )
 
@@ -35,7 +35,7 @@ func (c *Comparison) HTML() []byte {
 
 // WriteHTML puts the page into a file, whole or not at all.
 func (c *Comparison) WriteHTML(path string) error {
-	return graph.WriteFileAtomic(path, func(w io.Writer) error {
+	return disk.Write(path, func(w io.Writer) error {
 		_, err := w.Write(c.HTML())
 		return err
 	})

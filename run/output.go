@@ -62,15 +62,14 @@ func checkRunFolder(dir string) error {
 
 // writeRunFolder writes the best weights, config.json and whatever more there is to
 // a folder that appears whole or not at all.
-func writeRunFolder(s *Spec, data *graph.Meta, weighted bool, r *train.Result, more ...func(dir string) error) (err error) {
-	dir := filepath.Clean(s.Out)
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-*")
+func writeRunFolder(s *Spec, data *graph.Meta, weighted bool, r *train.Result, more ...func(dir string) error) error {
+	folder, err := graph.NewFolder(s.Out)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp) // nothing is there any more once it was renamed
+	defer folder.Abort()
 	meta := map[string]string{"format": "pt", "model": s.Model, "dataset": data.Name}
-	if err := nn.SaveSafetensors(filepath.Join(tmp, weightsFile), r.Best, meta); err != nil {
+	if err := nn.SaveSafetensors(filepath.Join(folder.Tmp, weightsFile), r.Best, meta); err != nil {
 		return err
 	}
 	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, EdgeWeights: weighted, Dataset: data.Name,
@@ -79,16 +78,13 @@ func writeRunFolder(s *Spec, data *graph.Meta, weighted bool, r *train.Result, m
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(tmp, configFile), append(b, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder.Tmp, configFile), append(b, '\n'), 0o644); err != nil {
 		return err
 	}
 	for _, write := range more {
-		if err := write(tmp); err != nil {
+		if err := write(folder.Tmp); err != nil {
 			return err
 		}
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return err
-	}
-	return graph.ReplaceFolder(tmp, dir)
+	return folder.Commit()
 }

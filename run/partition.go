@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
@@ -86,7 +87,7 @@ func Partition(ctx context.Context, dir string, s PartitionSpec, events event.Li
 		s.rehearse(ctx, r)
 	}
 	if s.HTML != "" {
-		if err := graph.WriteFileAtomic(s.HTML, func(w io.Writer) error {
+		if err := disk.Write(s.HTML, func(w io.Writer) error {
 			_, err := w.Write(r.HTML())
 			return err
 		}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
@@ -196,11 +197,11 @@ func (s *Spec) wantsParts() error {
 // that needs one removes it.
 func partsFolder() (dir string, remove func(), err error) {
 	const name = "starling-parts-*"
-	cluster.Sweep(filepath.Join(os.TempDir(), name))
+	disk.Sweep(filepath.Join(os.TempDir(), name))
 	if dir, err = os.MkdirTemp("", name); err != nil {
 		return "", nil, err
 	}
-	release, err := cluster.Hold(dir)
+	release, err := disk.Hold(dir)
 	if err != nil {
 		os.RemoveAll(dir)
 		return "", nil, err

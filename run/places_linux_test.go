@@ -42,6 +42,23 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestLinkToNowhere: a link is written through, so that what it leads to has to have a folder.
+func TestLinkToNowhere(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "x.json")
+	if err := os.Symlink("absent/x.json", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckFile("--json", link); !errors.Is(err, graph.ErrInput) {
+		t.Error(err)
+	}
+	if err := os.Mkdir(filepath.Join(filepath.Dir(link), "absent"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckFile("--json", link); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCheckpointsOfTwoRuns: while one run writes checkpoints another is kept out, on one
 // worker or many, and afterwards it is not.
 func TestCheckpointsOfTwoRuns(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"starling/disk"
 	"starling/graph"
 	"starling/tensor"
 	"starling/train"
@@ -201,7 +202,7 @@ func writeJSON(v any, path string, stdout io.Writer) error {
 		_, err := stdout.Write(b)
 		return err
 	}
-	return graph.WriteFileAtomic(path, func(w io.Writer) error {
+	return disk.Write(path, func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})
@@ -212,6 +213,7 @@ func CheckFile(flag, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
+	path = disk.Target(path)
 	dir := "."
 	if i := strings.LastIndexByte(path, os.PathSeparator); i >= 0 {
 		dir = path[:i+1]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
@@ -141,7 +142,7 @@ func (s *Spec) claimCheckpoints() (release func(), err error) {
 	if err := os.MkdirAll(s.CheckpointDir, 0o755); err != nil {
 		return nil, mistake("--checkpoint-dir", err.Error(), "a folder, or where one can be made", "")
 	}
-	release, free, err := cluster.Claim(s.CheckpointDir)
+	release, free, err := disk.Claim(s.CheckpointDir)
 	if err == nil && !free {
 		err = mistake("--checkpoint-dir", s.CheckpointDir+", where another run keeps its checkpoints now", "a folder of its own", "choose another, or wait until that run has ended")
 	}

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
+	"starling/disk"
 	"starling/event"
-	"starling/graph"
 )
 
 // Listener and View are package event's, for the command.
@@ -44,21 +41,6 @@ func Suggest(word string, known []string) string { return suggest(word, known) }
 // UserError is a mistake on the command line itself.
 func UserError(field, found, want, fix string) error { return mistake(field, found, want, fix) }
 
-// hidden lists the files and folders that out is being written in.
-func hidden(out string) (dirs []string) {
-	if out == "" {
-		return nil
-	}
-	parent, name := filepath.Split(filepath.Clean(out))
-	entries, _ := os.ReadDir(filepath.Clean(parent))
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "."+name+".tmp-") {
-			dirs = append(dirs, filepath.Join(parent, e.Name()))
-		}
-	}
-	return dirs
-}
-
 // untilInterrupted runs work, which writes a file or folder out through a hidden one
 // beside it, or nothing where out is empty. When ctx ends first, what is hidden is removed
 // and the work abandoned: the process is about to exit, and out is there whole or as it was.
@@ -67,7 +49,6 @@ func untilInterrupted[T any](ctx context.Context, out string, work func() (T, er
 		value T
 		err   error
 	}
-	before := hidden(out)
 	done := make(chan outcome, 1)
 	go func() {
 		value, err := work()
@@ -78,11 +59,7 @@ func untilInterrupted[T any](ctx context.Context, out string, work func() (T, er
 		return o.value, o.err
 	case <-ctx.Done():
 	}
-	for _, tmp := range hidden(out) {
-		if !slices.Contains(before, tmp) {
-			graph.Discard(tmp) // but what has appeared by now
-		}
-	}
+	disk.Discard(out) // but not what has appeared by now
 	var none T
 	return none, ErrInterrupted
 }

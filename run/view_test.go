@@ -29,19 +29,20 @@ func TestSilent(t *testing.T) {
 // the new one, whole, and nothing else.
 func TestInterruptedReplacing(t *testing.T) {
 	const files = 20
-	out := filepath.Join(t.TempDir(), "out")
+	parent := t.TempDir()
+	out := filepath.Join(parent, "out")
 	write := func(about func()) error {
-		tmp, err := graph.TempFolder(out)
+		folder, err := graph.NewFolder(out)
 		if err != nil {
 			return err
 		}
 		for i := range files {
-			if err := os.WriteFile(filepath.Join(tmp, strconv.Itoa(i)), nil, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(folder.Tmp, strconv.Itoa(i)), nil, 0o644); err != nil {
 				return err
 			}
 		}
 		about()
-		return graph.ReplaceFolder(tmp, out)
+		return folder.Commit()
 	}
 	if err := write(func() {}); err != nil {
 		t.Fatal(err)
@@ -55,8 +56,8 @@ func TestInterruptedReplacing(t *testing.T) {
 		})
 		<-over
 		there, err := os.ReadDir(out)
-		if left := hidden(out); err != nil || len(there) != files || len(left) > 0 {
-			t.Fatalf("round %d: %d of %d files are there, beside %v (%v)", round, len(there), files, left, err)
+		if all, _ := os.ReadDir(parent); err != nil || len(there) != files || len(all) != 1 {
+			t.Fatalf("round %d: %d of %d files are there, among %v (%v)", round, len(there), files, all, err)
 		}
 	}
 }

@@ -62,21 +62,18 @@ func (t *Trained) Export(library, dir string) (*Exported, error) {
 		return nil, err
 	}
 	dir = filepath.Clean(dir)
-	tmp, err := graph.TempFolder(dir)
+	folder, err := graph.NewFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp) // nothing is there any more once it was renamed
-	if err := nn.SaveSafetensors(filepath.Join(tmp, weightsFile), weights, map[string]string{"format": "pt", "library": library, "model": e.Model}); err != nil {
+	defer folder.Abort()
+	if err := nn.SaveSafetensors(filepath.Join(folder.Tmp, weightsFile), weights, map[string]string{"format": "pt", "library": library, "model": e.Model}); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(tmp, configFile), append(b, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder.Tmp, configFile), append(b, '\n'), 0o644); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return nil, err
-	}
-	return e, graph.ReplaceFolder(tmp, dir)
+	return e, folder.Commit()
 }
 
 // IsExport reports whether a folder is an earlier export, and so may be replaced.

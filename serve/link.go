@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"starling/disk"
 	"starling/graph"
 	"starling/nn"
 	"starling/tensor"
@@ -144,7 +145,7 @@ func (p *PairScores) Write(path string) error {
 	if filepath.Ext(path) != ".csv" {
 		return graph.WriteNPY(path, p.Values)
 	}
-	return graph.WriteFileAtomic(path, func(w io.Writer) error {
+	return disk.Write(path, func(w io.Writer) error {
 		lines := csv.NewWriter(w)
 		lines.Write([]string{"source", "target", "score"})
 		for i, s := range p.Values {

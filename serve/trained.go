@@ -49,6 +49,9 @@ func Open(dir string) (*Trained, error) {
 	path := filepath.Join(dir, configFile)
 	b, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := graph.MovedAside(dir); err != nil {
+			return nil, err
+		}
 		return nil, &graph.InputError{File: dir, Found: "no " + configFile, Want: "the folder of a trained model", Fix: "write one with starling train DIR --out RUN"}
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"starling/disk"
 	"starling/graph"
 )
 
@@ -29,7 +30,7 @@ func (p *Predictions) WriteNPY(path string) error {
 // (whole numbers, or text where they were that), and label, labels, value, values,
 // probabilities or embedding. The file appears whole or not at all.
 func (p *Predictions) WriteParquet(path string, d *graph.Dataset) error {
-	return graph.WriteFileAtomic(path, func(w io.Writer) error {
+	return disk.Write(path, func(w io.Writer) error {
 		if textIDs(d) {
 			return writeTable(w, p, d.ID)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cluster
+package disk
 
 import (
 	"io/fs"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ours tells whether a file belongs to this user.
-func ours(info fs.FileInfo) bool {
+// Ours tells whether a file belongs to this user.
+func Ours(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(s.Uid) == os.Getuid()
 }

@@ -1,4 +1,4 @@
-package cluster
+package disk
 
 import (
 	"os"
@@ -33,7 +33,7 @@ func Hold(dir string) (release func(), err error) {
 func Sweep(pattern string) (removed []string) {
 	dirs, _ := filepath.Glob(pattern)
 	for _, dir := range dirs {
-		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !ours(info) {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !Ours(info) {
 			continue
 		}
 		f, err := os.OpenFile(filepath.Join(dir, heldFile), os.O_RDWR|noFollow, 0)

@@ -1,0 +1,108 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Folder is one on its way to its name: fill what is at Tmp, then Commit.
+type Folder struct {
+	Tmp string
+	h   *hidden
+}
+
+// NewFolder starts a folder that will appear at dir.
+func NewFolder(dir string) (*Folder, error) {
+	h, err := hide(Target(filepath.Clean(dir)), func(tmp string) (*os.File, error) {
+		if err := os.Mkdir(tmp, 0o777); err != nil { // less what the user's umask says
+			return nil, err
+		}
+		return os.Open(tmp)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{Tmp: h.tmp, h: h}, nil
+}
+
+// Commit gives the folder its name, and removes what was there.
+func (f *Folder) Commit() error {
+	old := ""
+	if err := f.h.commit(func() (err error) {
+		old, err = moveIn(f.h.tmp, f.h.path)
+		return err
+	}); err != nil {
+		return err
+	}
+	if old != "" {
+		if err := os.RemoveAll(old); err != nil {
+			return err
+		}
+	}
+	return Sync(filepath.Dir(f.h.path))
+}
+
+// Abort removes the folder. After Commit it does nothing.
+func (f *Folder) Abort() { f.h.abort() }
+
+// swap exchanges two names in one step; tests take it away.
+var swap = exchange
+
+// asideSuffix is what moveIn adds to the name of what it moves aside.
+const asideSuffix = ".old"
+
+// moveIn renames tmp to dir, and returns where what was at dir is now. Where the file system
+// cannot exchange two names, as NFS, there is neither for a moment: see Aside.
+func moveIn(tmp, dir string) (old string, err error) {
+	if swap(tmp, dir) == nil {
+		return tmp, nil
+	}
+	before, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", os.Rename(tmp, dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer before.Close()
+	lock(before) // so that nobody sweeps it away meanwhile
+	old = tmp + asideSuffix
+	if err := os.Rename(dir, old); err != nil {
+		return "", err
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return "", errors.Join(err, os.Rename(old, dir))
+	}
+	return old, nil
+}
+
+// Aside is where the folder is that somebody who was killed in the middle of Commit has moved
+// away from dir; "" if dir is there, or none is.
+func Aside(dir string) string {
+	dir = Target(filepath.Clean(dir))
+	if !absent(dir) {
+		return ""
+	}
+	for _, tmp := range beside(dir) {
+		if filepath.Ext(tmp) == asideSuffix {
+			return tmp
+		}
+	}
+	return ""
+}
+
+// Sync makes a rename inside dir last through a power cut. Some file systems cannot sync a
+// folder; they say so with an error that is no failure.
+func Sync(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) && !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return nil
+}
