@@ -128,11 +128,18 @@ func packAttentionFast(level Level, a *AttentionPack) bool {
 	n, p := packRow(a.Heads), packLanes(a.Heads)
 	dots512(a.DDst, a.Dst, nil, &a.Packed[3*p], n, p, a.Rows, a.Heads, a.Width)
 	for r := range a.Rows {
+		right, top, inv := a.Right.F32[r*a.Right.Stride:], a.Max.F32[r*a.Max.Stride:], a.Inv.F32[r*a.Inv.Stride:]
 		for k := 0; k < a.Heads; k += p {
-			row, m := a.Packed[r*n+4*k:], min(p, a.Heads-k)
-			copy(row[:m], a.Right.F32[r*a.Right.Stride+k:])
-			copy(row[p:p+m], a.Max.F32[r*a.Max.Stride+k:])
-			copy(row[2*p:2*p+m], a.Inv.F32[r*a.Inv.Stride+k:])
+			to := a.Packed[r*n+4*k:]
+			if p == 4 && a.Heads-k >= 4 { // arrays, which are copied without a call
+				*(*[4]float32)(to) = [4]float32(right[k:])
+				*(*[4]float32)(to[4:]) = [4]float32(top[k:])
+				*(*[4]float32)(to[8:]) = [4]float32(inv[k:])
+				continue
+			}
+			for i := range min(p, a.Heads-k) {
+				to[i], to[p+i], to[2*p+i] = right[k+i], top[k+i], inv[k+i]
+			}
 		}
 	}
 	return true
