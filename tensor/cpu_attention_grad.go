@@ -22,7 +22,7 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 	edge, sums := op.DEdge, scoreSums{}
 	if scores := scoreRoom(adj, op, c.threads); scoreGroups(adj, op) > 0 {
 		sums = c.newScoreSums(scores, dright, scoreGroups(adj, op))
-		defer c.Free(sums.mine)
+		defer c.Free(sums.slots)
 	} else if edge.IsZero() {
 		edge = c.Scratch(F32, scores[0], scores[1])
 		defer c.Free(edge)
@@ -57,7 +57,7 @@ func scoreRoom(adj *Sparse, op Attention, threads int) [2]int {
 	case !op.DEdge.IsZero():
 		return [2]int{}
 	case scoreGroups(adj, op) > 0:
-		return [2]int{threads * adj.Rows, op.Heads}
+		return [2]int{scoreSlots(scoreGroups(adj, op), threads) * adj.Rows, op.Heads}
 	}
 	return [2]int{int(adj.Entries()), op.Heads}
 }

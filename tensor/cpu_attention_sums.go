@@ -6,11 +6,11 @@ import (
 	"starling/tensor/simd"
 )
 
-// scoreSums are sums of gradients of scores over destinations' rows, made while going through the sources. A core has a
-// row a destination of its own, which stays near, where entries' places in the order of in-edges are anywhere. Sources are cut into
-// groups, whose sums are added to the result in the groups' order: how many cores there are changes nothing.
+// scoreSums are sums of gradients of scores over destinations' rows, made while going through the sources. A group of sources has a
+// row a destination of its own, which stays near, where entries' places in the order of in-edges are anywhere. Groups' sums
+// are added to the result in the groups' order: how many cores there are changes nothing.
 type scoreSums struct {
-	mine   Matrix // a core's, one after the other; zero between groups
+	slots  Matrix // sums of the last groups: group g's are in slot g modulo their number
 	dst    Matrix
 	groups int
 }
@@ -27,82 +27,122 @@ func scoreGroups(adj *Sparse, op Attention) int {
 	return 0
 }
 
+// scoreSlots is how many groups' sums there is room for. With one a core, a core that is done early would have to wait until those before
+// are added, and all be as slow as the slowest. More are no faster.
+func scoreSlots(groups, threads int) int { return min(groups, threads+threads/2) }
+
 func (c *CPU) newScoreSums(room [2]int, dst Matrix, groups int) scoreSums {
-	s := scoreSums{c.Scratch(F32, room[0], room[1]), dst, groups}
-	c.Zero(s.mine)
 	c.Zero(dst)
-	return s
+	return scoreSums{c.Scratch(F32, room[0], room[1]), dst, groups}
+}
+
+func (s scoreSums) slot(g int) Matrix {
+	rows := s.dst.Rows
+	g %= s.slots.Rows / rows
+	return s.slots.Slice(g*rows, (g+1)*rows)
 }
 
 // pieceRows is how many destinations a core adds at a time, before the core that has the next group may.
 const pieceRows = 8192
 
-// sumScores calls one for n shares of work with where to add gradients.
+// sumScores calls one for n shares of work with where to add gradients. Who starts a group adds up the one whose slot it takes.
 func (c *CPU) sumScores(s scoreSums, n int, one func(share int, sums []float32)) {
 	rows := s.dst.Rows
-	order := newOrder((rows + pieceRows - 1) / pieceRows)
-	c.run(s.groups, func(g, thread int) {
-		defer order.over(g)
-		mine := s.mine.Slice(thread*rows, (thread+1)*rows)
+	slots := s.slots.Rows / rows
+	order := newOrder((rows+pieceRows-1)/pieceRows, s.groups)
+	c.run(s.groups, func(g, _ int) {
+		defer order.over(g, g-slots)
+		mine := s.slot(g)
+		if g < slots {
+			clear(mine.f32)
+		} else {
+			c.moveGroup(s, order, g-slots)
+		}
 		for k := g * n / s.groups; k < (g+1)*n/s.groups; k++ {
 			one(k, mine.f32)
 		}
-		for p := range order.next {
-			lo, hi := p*pieceRows, min((p+1)*pieceRows, rows)
-			order.wait(p, g)
-			moveSums(c.level, s.dst.Slice(lo, hi), mine.Slice(lo, hi))
-			order.done(p, g)
+	})
+	c.forRows(rows, nearRows, func(lo, hi, _, _ int) {
+		for g := max(0, s.groups-slots); g < s.groups; g++ {
+			addSums(c.level, s.dst.Slice(lo, hi), s.slot(g).Slice(lo, hi))
 		}
 	})
 }
 
-// moveSums adds the rows of mine to dst and leaves zeros.
-func moveSums(level simd.Level, dst, mine Matrix) {
-	if dst.contiguous() {
-		simd.AddRows(level, dst.f32, mine.f32, 1, len(mine.f32), 0)
-	} else {
-		for i := range dst.Rows {
-			simd.AddRows(level, dst.row(i), mine.row(i), 1, dst.Cols, 0)
+// moveGroup adds the sums of group g to the result, after those before it, and leaves zeros.
+func (c *CPU) moveGroup(s scoreSums, order *order, g int) {
+	from := s.slot(g)
+	order.waitFor(g)
+	for p := range order.next {
+		order.wait(p, g)
+		for lo := p * pieceRows; lo < min((p+1)*pieceRows, from.Rows); lo += nearRows {
+			hi := min(lo+nearRows, from.Rows)
+			addSums(c.level, s.dst.Slice(lo, hi), from.Slice(lo, hi))
+			clear(from.Slice(lo, hi).f32)
 		}
+		order.done(p, g)
 	}
-	clear(mine.f32)
 }
 
-// order has chunks that run at the same time do each piece of something in their order. Chunks are
-// handed out in order (see pool), so whoever is waited for is at work.
+// nearRows is how many destinations' sums are added before they are cleared, so that they still are in the first-level cache.
+const nearRows = 512
+
+func addSums(level simd.Level, dst, from Matrix) {
+	if dst.contiguous() {
+		simd.AddRows(level, dst.f32, from.f32, 1, len(from.f32), 0)
+		return
+	}
+	for i := range dst.Rows {
+		simd.AddRows(level, dst.row(i), from.row(i), 1, dst.Cols, 0)
+	}
+}
+
+// order has groups that are at work at the same time wait for each other: for one to end, and at each piece of the result for those before.
+// They are handed out in order (see pool), so whoever is waited for is at work.
 type order struct {
 	mu    sync.Mutex
 	moved sync.Cond
-	next  []int // whose turn it is at each piece
+	ended []bool // groups
+	next  []int  // whose turn it is at each piece
 }
 
-func newOrder(pieces int) *order {
-	o := &order{next: make([]int, pieces)}
+func newOrder(pieces, groups int) *order {
+	o := &order{next: make([]int, pieces), ended: make([]bool, groups)}
 	o.moved.L = &o.mu
 	return o
 }
 
-func (o *order) wait(piece, chunk int) {
+// waitFor waits for the end of a group.
+func (o *order) waitFor(group int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.next[piece] < chunk {
+	for !o.ended[group] {
 		o.moved.Wait()
 	}
 }
 
-func (o *order) done(piece, chunk int) {
+func (o *order) wait(piece, group int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.next[piece] = chunk + 1
+	for o.next[piece] < group {
+		o.moved.Wait()
+	}
+}
+
+func (o *order) done(piece, group int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.next[piece] = group + 1
 	o.moved.Broadcast()
 }
 
-// over ends a chunk's turns, also where it panicked: others must not wait for it.
-func (o *order) over(chunk int) {
+// over ends a group, and the turns of the one it moved, also where it panicked: others must not wait for it.
+func (o *order) over(group, moved int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.ended[group] = true
 	for p := range o.next {
-		o.next[p] = max(o.next[p], chunk+1)
+		o.next[p] = max(o.next[p], moved+1)
 	}
 	o.moved.Broadcast()
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Groups end in any order and wait for each other at each piece of the result; it is the same for any number of threads.
@@ -24,6 +25,31 @@ func TestScoreSumsIgnoreThreads(t *testing.T) {
 			}
 			d.Close()
 		}
+	}
+}
+
+// A core that is done with its group goes on while one before it is still at work.
+func TestScoreSumsDoNotWait(t *testing.T) {
+	d := NewCPU(2)
+	defer d.Close()
+	dst := d.New(F32, 10, 1)
+	s := d.newScoreSums([2]int{scoreSlots(8, 2) * dst.Rows, 1}, dst, 8)
+	third := make(chan bool)
+	d.sumScores(s, 8, func(k int, sums []float32) {
+		switch k {
+		case 0:
+			select {
+			case <-third:
+			case <-time.After(10 * time.Second):
+				t.Error("the third group waits for the first")
+			}
+		case 2:
+			close(third)
+		}
+		sums[k]++
+	})
+	if want := []float32{1, 1, 1, 1, 1, 1, 1, 1, 0, 0}; !slices.Equal(dst.f32, want) {
+		t.Errorf("%v", dst.f32)
 	}
 }
 
