@@ -6,12 +6,17 @@ import (
 	"starling/tensor/simd"
 )
 
-// Products with 33 to 48 columns, those of a last layer with so many classes, on the
+// Products with 9 to 48 columns, those of a last layer with so many classes or a narrow first one, on the
 // matrix unit in three parts like those of cpu_matmul_parts.go. There each row is split first and then multiplied
 // with every panel; here one pass over it does both, as fast as it comes from memory.
 
+// narrow reports whether a product goes this way. Of up to 32 columns tiles in registers are as fast where rows are short.
 func (c *CPU) narrow(a, b Matrix, cols int) bool {
-	return c.level >= simd.AMX && a.dtype == F32 && b.dtype == F32 && a.Cols > 0 && cols > 32 && cols <= 48
+	shortest := 1
+	if cols <= 32 {
+		shortest = 24
+	}
+	return c.level >= simd.AMX && a.dtype == F32 && b.dtype == F32 && a.Cols >= shortest && cols > simd.DotsWidth && cols <= 48
 }
 
 // narrowFar reports whether rows are asked for a block ahead, across its pages: where they come from memory, and a block

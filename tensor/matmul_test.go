@@ -146,7 +146,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{1, 1, 1}, {7, 5, 3}, {14, 32, 32}, {33, 33, 33}, {113, 40, 47}, {129, 64, 96},
 		{15, 0, 4}, {0, 3, 4}, {3, 4, 0}, {16, 7, 256}, {29, 600, 16}, {300, 31, 17},
 		{161, 70, 99}, {40, 1300, 50}, {70, 0, 99}, // wide enough to be split
-		{145, 300, 48}, {260, 48, 41}, {128, 1, 33},
+		{145, 300, 48}, {260, 48, 41}, {128, 1, 33}, {37, 200, 29}, {130, 65, 9},
 		{133, 40, 96}, {40, 24, 50}, // shallow enough for halves only
 		{130, 100, 7}, {50, 33, 1}, {300, 16, 8}, // dot products
 		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, {40, 16, 100}, // weights in registers
@@ -297,7 +297,7 @@ func TestSplitProductsAreFloat32(t *testing.T) {
 		t.Skip("this processor has no AMX")
 	}
 	for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
-		for _, cols := range []int{96, 40} {
+		for _, cols := range []int{96, 40, 12} {
 			for _, positive := range []bool{false, true} {
 				float32s := splitError(simd.AVX512, op, cols, positive)
 				for level := simd.AMX; level <= simd.Supported(); level++ {
@@ -355,7 +355,7 @@ func TestLargeProductsAreThoseOfTheirParts(t *testing.T) {
 		typ  DType
 		k, n int
 		off  float64
-	}{{F32, 7, 40, 0}, {BF16, 7, 40, 0}, {F32, 40, 37, 1e-4}, {F32, 33, 41, 1e-4}, {F32, 1030, 40, 0}} {
+	}{{F32, 7, 40, 0}, {BF16, 7, 40, 0}, {F32, 40, 37, 1e-4}, {F32, 33, 41, 1e-4}, {F32, 1030, 40, 0}, {F32, 1030, 16, 0}} {
 		rows := streamBytes/(s.n*s.typ.Size()) + 21
 		if s.k > 128 {
 			rows = farResult/(s.k*s.typ.Size()) + 21
@@ -392,7 +392,7 @@ func TestProductsKeepNaN(t *testing.T) {
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 			for _, op := range []MatMul{{}, {TransA: true}} {
 				for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}, {BF16, BF16, F32}} {
-					for _, widths := range [][2]int{{7, 7}, {40, 40}, {64, 64}, {40, 130}, {130, 40}, {7, 130}, {130, 7}} {
+					for _, widths := range [][2]int{{7, 7}, {40, 40}, {64, 64}, {40, 130}, {130, 40}, {130, 24}, {130, 12}, {7, 130}, {130, 7}} {
 						badProduct(t, c, widths, op, types, bad)
 					}
 				}

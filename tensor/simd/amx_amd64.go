@@ -43,7 +43,16 @@ func padRows(dst, src *uint16, rows, cols, stride, pitch int) {
 
 func runTiles32(t *Tiles32) { tiles32((*byte)(unsafe.Pointer(t))) }
 
-func runTiles48(t *Tiles48) { tiles48((*byte)(unsafe.Pointer(t))) }
+func runTiles48(t *Tiles48) {
+	switch of := (*byte)(unsafe.Pointer(t)); (t.Cols + 15) / 16 {
+	case 1:
+		tiles48By1(of)
+	case 2:
+		tiles48By2(of)
+	default:
+		tiles48By3(of)
+	}
+}
 
 func runHalves(t *Halves) { tilesHalves((*byte)(unsafe.Pointer(t))) }
 

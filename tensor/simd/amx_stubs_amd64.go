@@ -59,7 +59,13 @@ func splitPairs512(dst *byte, src *byte, rows int, cols int, stride int, panel i
 func tiles32(t *byte)
 
 //go:noescape
-func tiles48(t *byte)
+func tiles48By1(t *byte)
+
+//go:noescape
+func tiles48By2(t *byte)
+
+//go:noescape
+func tiles48By3(t *byte)
 
 //go:noescape
 func halveRows512(dst *byte, back *byte, src *byte, rows int, cols int, stride int)

@@ -2,9 +2,10 @@ package simd
 
 import "unsafe"
 
-// Tiles48 is Tiles32 for 33 to 48 columns, as the last layer of a model has: A is split on the way,
+// Tiles48 is Tiles32 for up to 48 columns, as the last layer of a model has: A is split on the way,
 // since each of its numbers is needed only once. The product is of Strips times 16 rows of A, Depth
-// numbers each, and of panels of B as SplitPairs makes them.
+// numbers each, and of panels of B as SplitPairs makes them. Thirds of A are cut off, not rounded, so its second and third
+// are of up to twice the size, and so is what is left out; those of B are of either sign, and with them that is.
 type Tiles48 struct {
 	A, B, C unsafe.Pointer
 	// Bytes from one row of A, panel of B, row of C to the next.
@@ -15,14 +16,14 @@ type Tiles48 struct {
 	// AheadApart bytes from each other, AheadStep further each time.
 	Ahead                 uintptr
 	AheadStep, AheadApart int
-	// Room is for two blocks of A that are split: Room48 numbers.
+	// Room is for two blocks of A that are split, and for sums: Room48 numbers.
 	Room   unsafe.Pointer
-	config tileConfig
 	Cols   int
+	config tileConfig
 }
 
 // Room48 is how many bfloat16 the room of Tiles48 takes.
-const Room48 = 2 * 3 * 512
+const Room48 = 2*3*512 + 2*4*256
 
 // tileConfig is how many rows, and bytes of a row, the eight tiles of the matrix unit have.
 type tileConfig struct {
@@ -39,8 +40,10 @@ func (t *Tiles48) Run(level Level) {
 		for i := range 8 {
 			t.config.bytes[i], t.config.rows[i] = 64, 16
 		}
-		for _, narrow := range [2]int{2, 7} { // the last tiles of C and B
-			t.config.bytes[narrow] = uint16(4 * (t.Cols - 32))
+		if t.Cols > 32 {
+			for _, narrow := range [2]int{2, 7} { // the last tiles of C and B
+				t.config.bytes[narrow] = uint16(4 * (t.Cols - 32))
+			}
 		}
 		runTiles48(t)
 		return

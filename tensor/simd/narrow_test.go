@@ -12,7 +12,7 @@ func TestTiles48AgreeWithTwin(t *testing.T) {
 		t.Skip("this processor has no AMX")
 	}
 	r := rand.New(rand.NewPCG(4, 4))
-	for _, s := range [][3]int{{1, 32, 40}, {1, 1, 33}, {2, 31, 48}, {3, 33, 47}, {2, 100, 41}, {5, 256, 40}} {
+	for _, s := range [][3]int{{1, 32, 40}, {1, 1, 33}, {2, 31, 48}, {3, 33, 47}, {2, 100, 41}, {5, 256, 40}, {1, 32, 16}, {1, 1, 9}, {3, 100, 12}, {2, 33, 17}, {4, 64, 32}, {2, 31, 24}} {
 		strips, depth, cols := s[0], s[1], s[2]
 		deep := (depth + 31) / 32
 		arow, crow := depth+r.IntN(3), cols+r.IntN(3)

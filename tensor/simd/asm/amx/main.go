@@ -28,7 +28,9 @@ func main() {
 	splitRows()
 	splitPairs()
 	product32()
-	product48()
+	for wide := 1; wide <= 3; wide++ {
+		product48(wide)
+	}
 	halveRows()
 	halvePairs()
 	productHalves()

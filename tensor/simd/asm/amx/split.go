@@ -30,23 +30,28 @@ func loadSplitConstants(tmp Register) {
 // Z0 low: rounding to the upper half leaves a rest of 16 bits, and rounding that one of eight, so
 // that the three add up to the number.
 func splitPair(to GPPhysical) {
-	for _, do := range splitting(to, 0, thirdBytes) {
+	for _, do := range splitting(to, 0, thirdBytes, true) {
 		do()
 	}
 }
 
-// splitting is the instructions of splitPair, with thirds so many bytes apart.
-func splitting(to GPPhysical, at, apart int) (work []func()) {
+// splitting is the instructions of splitPair, with thirds so many bytes apart, or those that cut thirds off where
+// they would be rounded, which are fewer.
+func splitting(to GPPhysical, at, apart int, rounded bool) (work []func()) {
 	do := func(f func()) { work = append(work, f) }
 	x, top := []VecPhysical{Z0, Z1}, []VecPhysical{Z2, Z3}
 	for third := range 3 {
 		top := top
 		if third < 2 {
-			for i := range 2 {
-				do(func() { VPADDD(halfUnit, x[i], top[i]) })
+			from := x
+			if rounded {
+				from = top
+				for i := range 2 {
+					do(func() { VPADDD(halfUnit, x[i], top[i]) })
+				}
 			}
 			for i := range 2 {
-				do(func() { VPANDD(upperHalf, top[i], top[i]) })
+				do(func() { VPANDD(upperHalf, from[i], top[i]) })
 			}
 			for i := range 2 {
 				do(func() { VSUBPS(top[i], x[i], x[i]) })
