@@ -186,20 +186,23 @@ func (d *Dataset) checkSum(name string) error {
 // mapName maps one file and checks its size against meta.json.
 func (d *Dataset) mapName(name string) ([]byte, error) {
 	path := filepath.Join(d.Dir, name)
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &InputError{File: path, Found: "no such file", Want: "the array that meta.json announces", Fix: "copy or make the dataset again"}
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	if !info.Mode().IsRegular() { // to open a pipe is to wait for its other end
+		return nil, &InputError{File: path, Found: info.Mode().Type().String(), Want: "a regular file", Fix: "copy or make the dataset again"}
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &InputError{File: path, Found: info.Mode().Type().String(), Want: "a regular file", Fix: "copy or make the dataset again"}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
 	}
 	if m, ok := d.Meta.Arrays[name]; ok && m.Bytes != info.Size() {
 		return nil, &InputError{File: path, Field: "size", Found: fmt.Sprintf("%d bytes", info.Size()), Want: fmt.Sprintf("%d", m.Bytes),

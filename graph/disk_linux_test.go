@@ -34,3 +34,16 @@ func TestNoPlaceToWrite(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An array that is a pipe is refused; nobody waits for its other end.
+func TestArrayIsAPipe(t *testing.T) {
+	dir := t.TempDir() + "/d"
+	write(t, dir, small(Dense), nil)
+	path := dir + "/indices.npy"
+	if err := errors.Join(unix.Unlink(path), unix.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), path) {
+		t.Error(err)
+	}
+}

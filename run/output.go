@@ -10,6 +10,7 @@ import (
 
 	"starling/graph"
 	"starling/nn"
+	"starling/serve"
 	"starling/train"
 )
 
@@ -33,7 +34,8 @@ type runConfig struct {
 	Task         string    `json:"task"`
 	Classes      int       `json:"classes"`
 	Metric       string    `json:"metric"` // what the accuracies are
-	BestEpoch    int       `json:"best_epoch"`
+	Weights      string    `json:"weights_crc32c"`
+	BestEpoch    int       `json:"best_epoch"` // from 0
 	ValAccuracy  Number    `json:"val_accuracy"`
 	TestAccuracy Number    `json:"test_accuracy"`
 	Measures
@@ -72,8 +74,12 @@ func writeRunFolder(s *Spec, data *graph.Meta, weighted bool, r *train.Result, m
 	if err := nn.SaveSafetensors(filepath.Join(folder.Tmp, weightsFile), r.Best, meta); err != nil {
 		return err
 	}
+	sum, err := serve.WeightsSum(folder.Tmp)
+	if err != nil {
+		return err
+	}
 	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, EdgeWeights: weighted, Dataset: data.Name,
-		Task: s.Task, Classes: data.Classes, Metric: r.Metric, Measures: measuresOf(r.Measures), BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
+		Task: s.Task, Classes: data.Classes, Weights: sum, Metric: r.Metric, Measures: measuresOf(r.Measures), BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err

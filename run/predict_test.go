@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,6 +48,18 @@ func TestPredictAfterTraining(t *testing.T) {
 		if _, err := Export(s.Out, "dgl", to); err != nil {
 			t.Error(err)
 		}
+	}
+	weights := filepath.Join(s.Out, weightsFile)
+	b, err := os.ReadFile(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(weights, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out}); !errors.Is(err, graph.ErrInput) {
+		t.Errorf("damaged weights: %v", err)
 	}
 }
 

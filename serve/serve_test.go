@@ -101,8 +101,16 @@ func trained(t testing.TB, c nn.Config, d *graph.Dataset) *Trained {
 func written(t testing.TB, r *Trained) string {
 	t.Helper()
 	dir := t.TempDir()
-	b, err := json.Marshal(r.Config)
-	if err := errors.Join(err, nn.SaveSafetensors(filepath.Join(dir, weightsFile), r.Weights, nil), os.WriteFile(filepath.Join(dir, configFile), b, 0o644)); err != nil {
+	err := nn.SaveSafetensors(filepath.Join(dir, weightsFile), r.Weights, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := r.Config
+	if config.WeightsCRC32C, err = WeightsSum(dir); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(config)
+	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, configFile), b, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -366,9 +374,14 @@ func TestBadRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(dir string) error{
-		"nothing":       func(dir string) error { return os.RemoveAll(filepath.Join(dir, configFile)) },
-		"no weights":    func(dir string) error { return os.Remove(filepath.Join(dir, weightsFile)) },
-		"cut weights":   func(dir string) error { return os.Truncate(filepath.Join(dir, weightsFile), 200) },
+		"nothing":     func(dir string) error { return os.RemoveAll(filepath.Join(dir, configFile)) },
+		"no weights":  func(dir string) error { return os.Remove(filepath.Join(dir, weightsFile)) },
+		"cut weights": func(dir string) error { return os.Truncate(filepath.Join(dir, weightsFile), 200) },
+		"damaged":     func(dir string) error { return flipLast(filepath.Join(dir, weightsFile)) },
+		"a folder": func(dir string) error {
+			path := filepath.Join(dir, configFile)
+			return errors.Join(os.Remove(path), os.Mkdir(path, 0o755))
+		},
 		"no JSON":       func(dir string) error { return os.WriteFile(filepath.Join(dir, configFile), []byte("{"), 0o644) },
 		"another model": replaced(config, `"hidden":16`, `"hidden":24`),
 		"huge":          replaced(config, `"in":12`, `"in":2000000000`),
@@ -384,6 +397,16 @@ func TestBadRuns(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// flipLast changes the last byte of a file.
+func flipLast(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	b[len(b)-1] ^= 1
+	return os.WriteFile(path, b, 0o644)
 }
 
 func replaced(text []byte, old, new string) func(dir string) error {

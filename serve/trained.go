@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -35,6 +36,8 @@ type Config struct {
 	Dataset      string    `json:"dataset"`
 	// Task is one of nn.Tasks; empty: as the dataset has it.
 	Task string `json:"task"`
+	// WeightsCRC32C is the checksum of model.safetensors; empty: it is not checked.
+	WeightsCRC32C string `json:"weights_crc32c"`
 }
 
 // Trained is a run's folder, read.
@@ -62,6 +65,9 @@ func Open(dir string) (*Trained, error) {
 		return nil, inFile(path, err)
 	}
 	path = filepath.Join(dir, weightsFile)
+	if err := t.checkWeights(path); err != nil {
+		return nil, err
+	}
 	if t.Weights, _, err = nn.LoadSafetensors(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("no such file")
@@ -74,7 +80,38 @@ func Open(dir string) (*Trained, error) {
 	return t, err
 }
 
+// checkWeights compares the checksum of the weights, where config.json has one. What else may
+// be wrong with the file is for its reader to say.
+func (t *Trained) checkWeights(path string) error {
+	want := t.Config.WeightsCRC32C
+	if want == "" {
+		return nil
+	}
+	if got, err := WeightsSum(t.Dir); err == nil && got != want {
+		return &graph.InputError{File: path, Field: "checksum", Found: got, Want: want,
+			Fix: "the file is damaged: copy the run's folder again; if you changed it yourself, remove weights_crc32c from " + configFile}
+	}
+	return nil
+}
+
+// WeightsSum is the CRC-32C of the weights in a run's folder.
+func WeightsSum(dir string) (string, error) {
+	f, err := os.Open(filepath.Join(dir, weightsFile))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%08x", sum.Sum32()), nil
+}
+
 func readBounded(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+		return nil, &graph.InputError{File: path, Found: info.Mode().Type().String(), Want: "a regular file", Fix: "name the folder that starling train --out wrote"}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
