@@ -132,6 +132,7 @@ func TestWorkersEqualOne(t *testing.T) {
 type started struct {
 	*exec.Cmd
 	out    *bufio.Reader
+	unread io.Closer    // standard output's end, for who does not want to read on
 	stdout bytes.Buffer // what has been read of it
 	stderr bytes.Buffer
 }
@@ -144,6 +145,7 @@ func start(t *testing.T, dir string, args ...string) *started {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.unread = pipe
 	s.out = bufio.NewReader(io.TeeReader(pipe, &s.stdout))
 	s.Stderr = &s.stderr
 	if err := s.Start(); err != nil {
@@ -286,6 +288,24 @@ func TestTerminalCloses(t *testing.T) {
 	}
 	if saved, err := filepath.Glob(filepath.Join(dir, "ck", "epoch-*")); len(saved) == 0 {
 		t.Error("nothing was saved: ", err)
+	}
+	nothingLeft(t)
+}
+
+// TestNobodyReads: a run whose output goes nowhere any more, as over a connection that was lost, is stopped and saved.
+func TestNobodyReads(t *testing.T) {
+	dir := small(t)
+	for _, workers := range []string{"1", "2"} {
+		s := start(t, dir, trainArgs(append(endless, "--workers", workers, "--checkpoint-dir", "ck"+workers, "--out", "run"+workers)...)...)
+		s.until(t, `^epoch `)
+		s.unread.Close()
+		if status := s.end(); status != 130 || !strings.Contains(s.stderr.String(), "nobody reads") {
+			t.Fatalf("%s workers: status %d, %s", workers, status, s.stderr.String())
+		}
+		works(t, dir, "predict", "run"+workers, "graph", "--out", "labels.npy")
+		if saved, err := filepath.Glob(filepath.Join(dir, "ck"+workers, "epoch-*")); len(saved) == 0 {
+			t.Error("nothing was saved: ", err)
+		}
 	}
 	nothingLeft(t)
 }

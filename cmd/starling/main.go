@@ -177,6 +177,12 @@ func byTopic(all *pflag.FlagSet) string {
 	return strings.Join(list, "\n\n")
 }
 
+// takes is what the flags of a type take. Any text will do for those that are not here.
+var takes = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number", "bool": "true or false",
+	"ints": "whole numbers, separated by commas", "intSlice": "whole numbers, separated by commas", "duration": "a time with its unit, such as 10ms",
+}
+
 // flagError makes what pflag says a user's mistake, with a suggestion.
 func flagError(c *cobra.Command, err error) error {
 	var absent *pflag.NotExistError
@@ -193,8 +199,7 @@ func flagError(c *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
 		f := wrong.GetFlag()
-		want := map[string]string{"int": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number", "bool": "true or false", "ints": "whole numbers, separated by commas"}[f.Value.Type()]
-		return run.UserError("--"+f.Name, fmt.Sprintf("%q", wrong.GetValue()), want, "")
+		return run.UserError("--"+f.Name, fmt.Sprintf("%q", wrong.GetValue()), takes[f.Value.Type()], "")
 	}
 	var lacking *pflag.ValueRequiredError
 	if errors.As(err, &lacking) {

@@ -198,6 +198,8 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--modle", "did you mean --model?"}, trainArgs("--modle", "gcn")},
 		{[]string{`"trian"`, "did you mean train?"}, []string{"help", "trian"}},
 		{[]string{`--epochs: found "many", want a whole number`}, trainArgs("--epochs", "many")},
+		{[]string{`--nodes: found "1e6", want a whole number`}, []string{"generate", "sbm", "--nodes", "1e6", "--out", "x"}},
+		{[]string{`--max-wait: found "5", want a time with its unit`}, []string{"serve", "run", "graph", "--max-wait", "5"}},
 		{[]string{"--epochs: found nothing after it"}, trainArgs("--epochs")},
 		{[]string{"absent: found no such folder"}, []string{"info", "absent"}},
 		{[]string{"found no meta.json in it"}, []string{"info", "."}},

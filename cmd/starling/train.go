@@ -86,8 +86,10 @@ func train(c *cobra.Command, spec run.Spec) error {
 	if err != nil {
 		return err
 	}
+	ctx, done := whileRead(c.Context())
+	defer done()
 	v := view(spec.Quiet || place != nil && place.Rank > 0, spec.JSON)
-	report, err := run.TrainAt(c.Context(), spec, place, v)
+	report, err := run.TrainAt(ctx, spec, place, v)
 	v.Close()
 	if report == nil {
 		return err
