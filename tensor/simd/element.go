@@ -81,11 +81,7 @@ type Map struct {
 
 // Turned says whether AVX-512 turns the rows on their side (see ShortRow): those of layer norm alone.
 func (m *Map) Turned() bool {
-	most := 24
-	if m.Src.BF16 {
-		most = ShortRow
-	}
-	return m.Moments && !m.Drop.On && !m.Combine && m.Center == nil && m.Cols <= most
+	return m.Moments && !m.Drop.On && !m.Combine && m.Center == nil && m.Cols <= ShortRow
 }
 
 // Run computes the block with the instructions of a level.

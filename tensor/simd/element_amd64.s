@@ -320,6 +320,74 @@ DATA elementPaired<>+60(SB)/2, $0x000f
 DATA elementPaired<>+62(SB)/2, $0x001f
 GLOBL elementPaired<>(SB), RODATA|NOPTR, $64
 
+DATA elementInTurns<>+0(SB)/4, $0x00000000
+DATA elementInTurns<>+4(SB)/4, $0x00000010
+DATA elementInTurns<>+8(SB)/4, $0x00000001
+DATA elementInTurns<>+12(SB)/4, $0x00000011
+DATA elementInTurns<>+16(SB)/4, $0x00000002
+DATA elementInTurns<>+20(SB)/4, $0x00000012
+DATA elementInTurns<>+24(SB)/4, $0x00000003
+DATA elementInTurns<>+28(SB)/4, $0x00000013
+DATA elementInTurns<>+32(SB)/4, $0x00000004
+DATA elementInTurns<>+36(SB)/4, $0x00000014
+DATA elementInTurns<>+40(SB)/4, $0x00000005
+DATA elementInTurns<>+44(SB)/4, $0x00000015
+DATA elementInTurns<>+48(SB)/4, $0x00000006
+DATA elementInTurns<>+52(SB)/4, $0x00000016
+DATA elementInTurns<>+56(SB)/4, $0x00000007
+DATA elementInTurns<>+60(SB)/4, $0x00000017
+DATA elementInTurns<>+64(SB)/4, $0x00000008
+DATA elementInTurns<>+68(SB)/4, $0x00000018
+DATA elementInTurns<>+72(SB)/4, $0x00000009
+DATA elementInTurns<>+76(SB)/4, $0x00000019
+DATA elementInTurns<>+80(SB)/4, $0x0000000a
+DATA elementInTurns<>+84(SB)/4, $0x0000001a
+DATA elementInTurns<>+88(SB)/4, $0x0000000b
+DATA elementInTurns<>+92(SB)/4, $0x0000001b
+DATA elementInTurns<>+96(SB)/4, $0x0000000c
+DATA elementInTurns<>+100(SB)/4, $0x0000001c
+DATA elementInTurns<>+104(SB)/4, $0x0000000d
+DATA elementInTurns<>+108(SB)/4, $0x0000001d
+DATA elementInTurns<>+112(SB)/4, $0x0000000e
+DATA elementInTurns<>+116(SB)/4, $0x0000001e
+DATA elementInTurns<>+120(SB)/4, $0x0000000f
+DATA elementInTurns<>+124(SB)/4, $0x0000001f
+GLOBL elementInTurns<>(SB), RODATA|NOPTR, $128
+
+DATA elementEveryOther<>+0(SB)/4, $0x00000000
+DATA elementEveryOther<>+4(SB)/4, $0x00000002
+DATA elementEveryOther<>+8(SB)/4, $0x00000004
+DATA elementEveryOther<>+12(SB)/4, $0x00000006
+DATA elementEveryOther<>+16(SB)/4, $0x00000008
+DATA elementEveryOther<>+20(SB)/4, $0x0000000a
+DATA elementEveryOther<>+24(SB)/4, $0x0000000c
+DATA elementEveryOther<>+28(SB)/4, $0x0000000e
+DATA elementEveryOther<>+32(SB)/4, $0x00000010
+DATA elementEveryOther<>+36(SB)/4, $0x00000012
+DATA elementEveryOther<>+40(SB)/4, $0x00000014
+DATA elementEveryOther<>+44(SB)/4, $0x00000016
+DATA elementEveryOther<>+48(SB)/4, $0x00000018
+DATA elementEveryOther<>+52(SB)/4, $0x0000001a
+DATA elementEveryOther<>+56(SB)/4, $0x0000001c
+DATA elementEveryOther<>+60(SB)/4, $0x0000001e
+DATA elementEveryOther<>+64(SB)/4, $0x00000001
+DATA elementEveryOther<>+68(SB)/4, $0x00000003
+DATA elementEveryOther<>+72(SB)/4, $0x00000005
+DATA elementEveryOther<>+76(SB)/4, $0x00000007
+DATA elementEveryOther<>+80(SB)/4, $0x00000009
+DATA elementEveryOther<>+84(SB)/4, $0x0000000b
+DATA elementEveryOther<>+88(SB)/4, $0x0000000d
+DATA elementEveryOther<>+92(SB)/4, $0x0000000f
+DATA elementEveryOther<>+96(SB)/4, $0x00000011
+DATA elementEveryOther<>+100(SB)/4, $0x00000013
+DATA elementEveryOther<>+104(SB)/4, $0x00000015
+DATA elementEveryOther<>+108(SB)/4, $0x00000017
+DATA elementEveryOther<>+112(SB)/4, $0x00000019
+DATA elementEveryOther<>+116(SB)/4, $0x0000001b
+DATA elementEveryOther<>+120(SB)/4, $0x0000001d
+DATA elementEveryOther<>+124(SB)/4, $0x0000001f
+GLOBL elementEveryOther<>(SB), RODATA|NOPTR, $128
+
 DATA elementPairs1<>+0(SB)/4, $0x00000000
 DATA elementPairs1<>+4(SB)/4, $0x9e3779b1
 DATA elementPairs1<>+8(SB)/4, $0x3c6ef362
@@ -870,34 +938,26 @@ GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·mapAVX512(SB), $17176-9
-	MOVQ      a+0(FP), AX
-	VMOVDQU32 elementToUpper<>+0(SB), Z0
-	VMOVDQU32 elementToUpper<>+64(SB), Z1
-	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K1
-	MOVQ      80(AX), DX
-	MOVQ      DX, CX
-	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, BX
-	BZHIQ     CX, BX, BX
-	KMOVW     BX, K2
-	CMPB      197(AX), $0x00
-	JEQ       other2
-	CMPB      160(AX), $0x00
-	JNE       other2
-	CMPB      196(AX), $0x00
-	JNE       other2
-	CMPQ      104(AX), $0x00
-	JNE       other2
-	CMPB      40(AX), $0x00
-	JNE       half4
-	CMPQ      DX, $0x18
-	JMP       both5
-
-half4:
-	CMPQ DX, $0x30
-
-both5:
+	MOVQ         a+0(FP), AX
+	VMOVDQU32    elementToUpper<>+0(SB), Z0
+	VMOVDQU32    elementToUpper<>+64(SB), Z1
+	MOVL         $0xaaaaaaaa, CX
+	KMOVD        CX, K1
+	MOVQ         80(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K2
+	CMPB         197(AX), $0x00
+	JEQ          other2
+	CMPB         160(AX), $0x00
+	JNE          other2
+	CMPB         196(AX), $0x00
+	JNE          other2
+	CMPQ         104(AX), $0x00
+	JNE          other2
+	CMPQ         DX, $0x30
 	JGT          longer3
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
@@ -912,12 +972,12 @@ both5:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far6:
+far4:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far6
+	JLT   far4
 	MOVQ  DI, 24(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 16224(SP)
@@ -926,30 +986,30 @@ far6:
 	MOVQ  BX, 16232(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off7
+	JZ    off5
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half9
+	JNE   half7
 	ADDQ  DI, DI
-	JMP   both10
+	JMP   both8
 
-half9:
-both10:
+half7:
+both8:
 	CMPQ DI, 8(AX)
-	JNE  off7
+	JNE  off5
 	MOVQ SI, 16232(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16224(SP)
 
-off7:
+off5:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         112(AX), SI
 	TESTQ        SI, SI
-	JZ           skip11
+	JZ           skip9
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -965,7 +1025,7 @@ off7:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip11:
+skip9:
 	VMOVUPS      Z2, 16264(SP)
 	VMOVUPS      Z3, 16328(SP)
 	VMOVUPS      Z4, 16392(SP)
@@ -976,7 +1036,7 @@ skip11:
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         120(AX), SI
 	TESTQ        SI, SI
-	JZ           skip12
+	JZ           skip10
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -992,13 +1052,13 @@ skip11:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip12:
+skip10:
 	VMOVUPS Z2, 16520(SP)
 	VMOVUPS Z3, 16584(SP)
 	VMOVUPS Z4, 16648(SP)
 	VMOVUPS Z5, 16712(SP)
 
-sixteen13:
+sixteen11:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -1016,12 +1076,12 @@ sixteen13:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half19
+	JNE          half17
 	ADDQ         R9, R9
-	JMP          both20
+	JMP          both18
 
-half19:
-both20:
+half17:
+both18:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -1034,7 +1094,7 @@ both20:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have16
+	JLE           have14
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
@@ -1059,12 +1119,12 @@ both20:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half21
+	JNE           half19
 	ADDQ          R9, R9
-	JMP           both22
+	JMP           both20
 
-half21:
-both22:
+half19:
+both20:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -1075,16 +1135,16 @@ both22:
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact23
+	JGT   exact21
 	MOVQ  R10, R9
 
-exact23:
+exact21:
 	CMPB 40(AX), $0x00
-	JNE  half24
+	JNE  half22
 
-piece26:
+piece24:
 	CMPQ            R9, $0x10
-	JLT             short27
+	JLT             short25
 	MOVQ            16776(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            16784(SP), R8
@@ -1132,11 +1192,11 @@ piece26:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece26
+	JMP             piece24
 
-short27:
+short25:
 	TESTQ        R9, R9
-	JZ           pieces28
+	JZ           pieces26
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -1207,13 +1267,13 @@ short27:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces28:
-	JMP both25
+pieces26:
+	JMP both23
 
-half24:
-piece29:
+half22:
+piece27:
 	CMPQ            R9, $0x10
-	JLT             short30
+	JLT             short28
 	MOVQ            16776(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            16784(SP), R8
@@ -1273,11 +1333,11 @@ piece29:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece29
+	JMP             piece27
 
-short30:
+short28:
 	TESTQ        R9, R9
-	JZ           pieces31
+	JZ           pieces29
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -1360,11 +1420,11 @@ short30:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces31:
-both25:
-	JMP read18
+pieces29:
+both23:
+	JMP read16
 
-have16:
+have14:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -1373,16 +1433,16 @@ have16:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half32
+	JNE  half30
 	ADDQ R13, R13
-	JMP  both33
+	JMP  both31
 
-half32:
-both33:
+half30:
+both31:
 	CMPB 40(AX), $0x00
-	JNE  half34
+	JNE  half32
 
-piece36:
+piece34:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1417,11 +1477,11 @@ piece36:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece36
-	JMP             both35
+	JG              piece34
+	JMP             both33
 
-half34:
-piece37:
+half32:
+piece35:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1468,10 +1528,10 @@ piece37:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece37
+	JG              piece35
 
-both35:
-read18:
+both33:
+read16:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -1500,17 +1560,17 @@ read18:
 	IMULQ        32(AX), SI
 	ADDQ         24(AX), SI
 	CMPB         42(AX), $0x00
-	JEQ          near38
+	JEQ          near36
 	CMPB         40(AX), $0x00
-	JNE          near38
+	JNE          near36
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked39
+	JMP          asked37
 
-near38:
-asked39:
+near36:
+asked37:
 	LEAQ  3584(BX), DI
 	MOVQ  16232(SP), R8
 	MOVQ  16240(SP), R9
@@ -1518,22 +1578,22 @@ asked39:
 	IMULQ 8(AX), R10
 	ADDQ  (AX), R10
 	CMPB  17(AX), $0x00
-	JEQ   near40
+	JEQ   near38
 	MOVQ  BX, R10
 
-near40:
+near38:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four41:
+four39:
 	VADDPS  (BX)(R11*1), Z2, Z2
 	VADDPS  64(BX)(R11*1), Z3, Z3
 	VADDPS  128(BX)(R11*1), Z4, Z4
 	VADDPS  192(BX)(R11*1), Z5, Z5
 	ADDQ    $0x00000100, R11
 	CMPQ    R11, R12
-	JLT     four41
+	JLT     four39
 	VADDPS  Z3, Z2, Z2
 	VADDPS  Z5, Z4, Z4
 	VADDPS  Z4, Z2, Z2
@@ -1549,43 +1609,43 @@ four41:
 	VMOVUPS Z2, 320(R11)
 	VMOVUPS Z2, 384(R11)
 	CMPB    40(AX), $0x00
-	JNE     half42
+	JNE     half40
 	MOVQ    DX, R12
 	XORQ    R11, R11
 	SHLQ    $0x06, R12
 
-four44:
+four42:
 	CMPB       42(AX), $0x00
-	JEQ        near45
+	JEQ        near43
 	CMPB       40(AX), $0x00
-	JNE        near45
+	JNE        near43
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same47
+	JNZ        same45
 	ADDQ       $0x00003000, SI
 
-same47:
-	JMP asked46
+same45:
+	JMP asked44
 
-near45:
+near43:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked46:
+asked44:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       $0x00000100, R10
 	CMPQ       R9, $0x00000100
-	JLT        none48
+	JLT        none46
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
@@ -1594,23 +1654,23 @@ asked46:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near49
+	JNZ        near47
 	CMPB       17(AX), $0x00
-	JEQ        near49
+	JEQ        near47
 	VMOVNTDQ   Z3, -256(R8)
 	VMOVNTDQ   Z4, -192(R8)
 	VMOVNTDQ   Z5, -128(R8)
 	VMOVNTDQ   Z10, -64(R8)
-	JMP        moved50
+	JMP        moved48
 
-near49:
+near47:
 	VMOVDQU64 Z3, -256(R8)
 	VMOVDQU64 Z4, -192(R8)
 	VMOVDQU64 Z5, -128(R8)
 	VMOVDQU64 Z10, -64(R8)
 
-moved50:
-none48:
+moved48:
+none46:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1621,15 +1681,15 @@ none48:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four44
-	JMP         both43
+	JLT         four42
+	JMP         both41
 
-half42:
+half40:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four51:
+four49:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -1637,26 +1697,26 @@ four51:
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 	CMPQ       R9, $0x00000080
-	JLT        none52
+	JLT        none50
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near53
+	JNZ        near51
 	CMPB       17(AX), $0x00
-	JEQ        near53
+	JEQ        near51
 	VMOVNTDQ   Z3, -128(R8)
 	VMOVNTDQ   Z4, -64(R8)
-	JMP        moved54
+	JMP        moved52
 
-near53:
+near51:
 	VMOVDQU64 Z3, -128(R8)
 	VMOVDQU64 Z4, -64(R8)
 
-moved54:
-none52:
+moved52:
+none50:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1667,30 +1727,30 @@ none52:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four51
+	JLT         four49
 
-both43:
-line55:
+both41:
+line53:
 	CMPQ      R9, $0x40
-	JLT       last56
+	JLT       last54
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z3
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near57
+	JNZ       near55
 	CMPB      17(AX), $0x00
-	JEQ       near57
+	JEQ       near55
 	VMOVNTDQ  Z3, -64(R8)
-	JMP       moved58
+	JMP       moved56
 
-near57:
+near55:
 	VMOVDQU64 Z3, -64(R8)
 
-moved58:
-	JMP line55
+moved56:
+	JMP line53
 
-last56:
+last54:
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         R9, SI
 	SHRQ         $0x01, SI
@@ -1714,6 +1774,21 @@ last56:
 	VMULPS.BCST  element3f000000<>+0(SB), Z4, Z4
 	VFMADD231PS  Z4, Z3, Z3
 	MOVQ         CX, SI
+	IMULQ        96(AX), SI
+	ADDQ         88(AX), SI
+	CMPQ         96(AX), $0x08
+	JNE          apart57
+	CMPQ         16(SP), $0x10
+	JNE          apart57
+	VMOVDQU32    elementInTurns<>+0(SB), Z4
+	VPERMI2PS    Z3, Z2, Z4
+	VMOVUPS      Z4, (SI)
+	VMOVDQU32    elementInTurns<>+64(SB), Z4
+	VPERMI2PS    Z3, Z2, Z4
+	VMOVUPS      Z4, 64(SI)
+	JMP          pairs58
+
+apart57:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -1722,8 +1797,6 @@ last56:
 	VPMINUD      Z5, Z4, Z4
 	VPBROADCASTD CX, Z5
 	VPSUBD       Z5, Z4, Z4
-	IMULQ        96(AX), SI
-	ADDQ         88(AX), SI
 	VPBROADCASTD 96(AX), Z5
 	VPMULLD      Z5, Z4, Z4
 	MOVL         $0x0000ffff, DI
@@ -1732,12 +1805,14 @@ last56:
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VSCATTERDPS  Z3, K1, 4(SI)(Z4*1)
-	MOVQ         DX, SI
-	ADDQ         SI, SI
-	CMPB         16(AX), $0x00
-	JNE          half59
-	ADDQ         SI, SI
-	JMP          both60
+
+pairs58:
+	MOVQ DX, SI
+	ADDQ SI, SI
+	CMPB 16(AX), $0x00
+	JNE  half59
+	ADDQ SI, SI
+	JMP  both60
 
 half59:
 both60:
@@ -1766,47 +1841,35 @@ both60:
 	ADDQ      BX, DI
 
 piece65:
-	SUBQ         $0x00000100, DI
-	ADDQ         $-16, R8
-	ADDQ         $-16, R10
-	ADDQ         $-16, R11
-	ADDQ         $-16, R12
-	MOVQ         DI, R13
-	SUBQ         BX, R13
-	SHRQ         $0x04, R13
-	VMOVUPS      (DI), Z4
-	VSUBPS       Z2, Z4, Z4
-	VMULPS       Z3, Z4, Z4
-	VBROADCASTSS 16520(SP)(R13*1), Z5
-	VBROADCASTSS 16264(SP)(R13*1), Z6
-	VFMADD213PS  Z5, Z6, Z4
-	VMOVUPS      64(DI), Z5
-	VSUBPS       Z2, Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VBROADCASTSS 16524(SP)(R13*1), Z6
-	VBROADCASTSS 16268(SP)(R13*1), Z7
-	VFMADD213PS  Z6, Z7, Z5
-	VMOVUPS      128(DI), Z6
-	VSUBPS       Z2, Z6, Z6
-	VMULPS       Z3, Z6, Z6
-	VBROADCASTSS 16528(SP)(R13*1), Z7
-	VBROADCASTSS 16272(SP)(R13*1), Z8
-	VFMADD213PS  Z7, Z8, Z6
-	VMOVUPS      192(DI), Z7
-	VSUBPS       Z2, Z7, Z7
-	VMULPS       Z3, Z7, Z7
-	VBROADCASTSS 16532(SP)(R13*1), Z8
-	VBROADCASTSS 16276(SP)(R13*1), Z9
-	VFMADD213PS  Z8, Z9, Z7
-	CMPB         198(AX), $0x00
-	JEQ          none66
-	CMPB         198(AX), $0x01
-	JNE          act67
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z4, Z8, Z4
-	VMAXPS       Z5, Z8, Z5
-	VMAXPS       Z6, Z8, Z6
-	VMAXPS       Z7, Z8, Z7
+	SUBQ              $0x00000100, DI
+	ADDQ              $-16, R8
+	ADDQ              $-16, R10
+	ADDQ              $-16, R11
+	ADDQ              $-16, R12
+	MOVQ              DI, R13
+	SUBQ              BX, R13
+	SHRQ              $0x04, R13
+	VSUBPS            (DI), Z2, Z4
+	VMULPS.BCST       16264(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 16520(SP)(R13*1), Z8, Z4
+	VSUBPS            64(DI), Z2, Z5
+	VMULPS.BCST       16268(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 16524(SP)(R13*1), Z8, Z5
+	VSUBPS            128(DI), Z2, Z6
+	VMULPS.BCST       16272(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 16528(SP)(R13*1), Z8, Z6
+	VSUBPS            192(DI), Z2, Z7
+	VMULPS.BCST       16276(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 16532(SP)(R13*1), Z8, Z7
+	CMPB              198(AX), $0x00
+	JEQ               none66
+	CMPB              198(AX), $0x01
+	JNE               act67
+	VBROADCASTSS      element00000000<>+0(SB), Z8
+	VMAXPS            Z4, Z8, Z4
+	VMAXPS            Z5, Z8, Z5
+	VMAXPS            Z6, Z8, Z6
+	VMAXPS            Z7, Z8, Z7
 
 act67:
 	CMPB         198(AX), $0x03
@@ -1957,75 +2020,51 @@ half63:
 	ADDQ BX, DI
 
 piece70:
-	SUBQ         $0x00000200, DI
-	ADDQ         $-16, R8
-	ADDQ         $-16, R10
-	ADDQ         $-16, R11
-	ADDQ         $-16, R12
-	MOVQ         DI, R13
-	SUBQ         BX, R13
-	SHRQ         $0x04, R13
-	VMOVUPS      (DI), Z5
-	VSUBPS       Z2, Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VBROADCASTSS 16520(SP)(R13*1), Z6
-	VBROADCASTSS 16264(SP)(R13*1), Z7
-	VFMADD213PS  Z6, Z7, Z5
-	VMOVUPS      64(DI), Z6
-	VSUBPS       Z2, Z6, Z6
-	VMULPS       Z3, Z6, Z6
-	VBROADCASTSS 16524(SP)(R13*1), Z7
-	VBROADCASTSS 16268(SP)(R13*1), Z8
-	VFMADD213PS  Z7, Z8, Z6
-	VMOVUPS      128(DI), Z7
-	VSUBPS       Z2, Z7, Z7
-	VMULPS       Z3, Z7, Z7
-	VBROADCASTSS 16528(SP)(R13*1), Z8
-	VBROADCASTSS 16272(SP)(R13*1), Z9
-	VFMADD213PS  Z8, Z9, Z7
-	VMOVUPS      192(DI), Z8
-	VSUBPS       Z2, Z8, Z8
-	VMULPS       Z3, Z8, Z8
-	VBROADCASTSS 16532(SP)(R13*1), Z9
-	VBROADCASTSS 16276(SP)(R13*1), Z10
-	VFMADD213PS  Z9, Z10, Z8
-	VMOVUPS      256(DI), Z9
-	VSUBPS       Z2, Z9, Z9
-	VMULPS       Z3, Z9, Z9
-	VBROADCASTSS 16536(SP)(R13*1), Z10
-	VBROADCASTSS 16280(SP)(R13*1), Z11
-	VFMADD213PS  Z10, Z11, Z9
-	VMOVUPS      320(DI), Z10
-	VSUBPS       Z2, Z10, Z10
-	VMULPS       Z3, Z10, Z10
-	VBROADCASTSS 16540(SP)(R13*1), Z11
-	VBROADCASTSS 16284(SP)(R13*1), Z12
-	VFMADD213PS  Z11, Z12, Z10
-	VMOVUPS      384(DI), Z11
-	VSUBPS       Z2, Z11, Z11
-	VMULPS       Z3, Z11, Z11
-	VBROADCASTSS 16544(SP)(R13*1), Z12
-	VBROADCASTSS 16288(SP)(R13*1), Z13
-	VFMADD213PS  Z12, Z13, Z11
-	VMOVUPS      448(DI), Z12
-	VSUBPS       Z2, Z12, Z12
-	VMULPS       Z3, Z12, Z12
-	VBROADCASTSS 16548(SP)(R13*1), Z13
-	VBROADCASTSS 16292(SP)(R13*1), Z14
-	VFMADD213PS  Z13, Z14, Z12
-	CMPB         198(AX), $0x00
-	JEQ          none71
-	CMPB         198(AX), $0x01
-	JNE          act72
-	VBROADCASTSS element00000000<>+0(SB), Z13
-	VMAXPS       Z5, Z13, Z5
-	VMAXPS       Z6, Z13, Z6
-	VMAXPS       Z7, Z13, Z7
-	VMAXPS       Z8, Z13, Z8
-	VMAXPS       Z9, Z13, Z9
-	VMAXPS       Z10, Z13, Z10
-	VMAXPS       Z11, Z13, Z11
-	VMAXPS       Z12, Z13, Z12
+	SUBQ              $0x00000200, DI
+	ADDQ              $-16, R8
+	ADDQ              $-16, R10
+	ADDQ              $-16, R11
+	ADDQ              $-16, R12
+	MOVQ              DI, R13
+	SUBQ              BX, R13
+	SHRQ              $0x04, R13
+	VSUBPS            (DI), Z2, Z5
+	VMULPS.BCST       16264(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16520(SP)(R13*1), Z13, Z5
+	VSUBPS            64(DI), Z2, Z6
+	VMULPS.BCST       16268(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16524(SP)(R13*1), Z13, Z6
+	VSUBPS            128(DI), Z2, Z7
+	VMULPS.BCST       16272(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16528(SP)(R13*1), Z13, Z7
+	VSUBPS            192(DI), Z2, Z8
+	VMULPS.BCST       16276(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16532(SP)(R13*1), Z13, Z8
+	VSUBPS            256(DI), Z2, Z9
+	VMULPS.BCST       16280(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16536(SP)(R13*1), Z13, Z9
+	VSUBPS            320(DI), Z2, Z10
+	VMULPS.BCST       16284(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16540(SP)(R13*1), Z13, Z10
+	VSUBPS            384(DI), Z2, Z11
+	VMULPS.BCST       16288(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16544(SP)(R13*1), Z13, Z11
+	VSUBPS            448(DI), Z2, Z12
+	VMULPS.BCST       16292(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16548(SP)(R13*1), Z13, Z12
+	CMPB              198(AX), $0x00
+	JEQ               none71
+	CMPB              198(AX), $0x01
+	JNE               act72
+	VBROADCASTSS      element00000000<>+0(SB), Z13
+	VMAXPS            Z5, Z13, Z5
+	VMAXPS            Z6, Z13, Z6
+	VMAXPS            Z7, Z13, Z7
+	VMAXPS            Z8, Z13, Z8
+	VMAXPS            Z9, Z13, Z9
+	VMAXPS            Z10, Z13, Z10
+	VMAXPS            Z11, Z13, Z11
+	VMAXPS            Z12, Z13, Z12
 
 act72:
 	CMPB         198(AX), $0x03
@@ -2339,42 +2378,30 @@ both81:
 	XORQ SI, SI
 
 piece82:
-	MOVQ         DI, R9
-	SUBQ         BX, R9
-	SHRQ         $0x04, R9
-	VMOVUPS      (DI), Z4
-	VSUBPS       Z2, Z4, Z4
-	VMULPS       Z3, Z4, Z4
-	VBROADCASTSS 16520(SP)(R9*1), Z5
-	VBROADCASTSS 16264(SP)(R9*1), Z6
-	VFMADD213PS  Z5, Z6, Z4
-	VMOVUPS      64(DI), Z5
-	VSUBPS       Z2, Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VBROADCASTSS 16524(SP)(R9*1), Z6
-	VBROADCASTSS 16268(SP)(R9*1), Z7
-	VFMADD213PS  Z6, Z7, Z5
-	VMOVUPS      128(DI), Z6
-	VSUBPS       Z2, Z6, Z6
-	VMULPS       Z3, Z6, Z6
-	VBROADCASTSS 16528(SP)(R9*1), Z7
-	VBROADCASTSS 16272(SP)(R9*1), Z8
-	VFMADD213PS  Z7, Z8, Z6
-	VMOVUPS      192(DI), Z7
-	VSUBPS       Z2, Z7, Z7
-	VMULPS       Z3, Z7, Z7
-	VBROADCASTSS 16532(SP)(R9*1), Z8
-	VBROADCASTSS 16276(SP)(R9*1), Z9
-	VFMADD213PS  Z8, Z9, Z7
-	CMPB         198(AX), $0x00
-	JEQ          none83
-	CMPB         198(AX), $0x01
-	JNE          act84
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z4, Z8, Z4
-	VMAXPS       Z5, Z8, Z5
-	VMAXPS       Z6, Z8, Z6
-	VMAXPS       Z7, Z8, Z7
+	MOVQ              DI, R9
+	SUBQ              BX, R9
+	SHRQ              $0x04, R9
+	VSUBPS            (DI), Z2, Z4
+	VMULPS.BCST       16264(SP)(R9*1), Z3, Z8
+	VFNMADD213PS.BCST 16520(SP)(R9*1), Z8, Z4
+	VSUBPS            64(DI), Z2, Z5
+	VMULPS.BCST       16268(SP)(R9*1), Z3, Z8
+	VFNMADD213PS.BCST 16524(SP)(R9*1), Z8, Z5
+	VSUBPS            128(DI), Z2, Z6
+	VMULPS.BCST       16272(SP)(R9*1), Z3, Z8
+	VFNMADD213PS.BCST 16528(SP)(R9*1), Z8, Z6
+	VSUBPS            192(DI), Z2, Z7
+	VMULPS.BCST       16276(SP)(R9*1), Z3, Z8
+	VFNMADD213PS.BCST 16532(SP)(R9*1), Z8, Z7
+	CMPB              198(AX), $0x00
+	JEQ               none83
+	CMPB              198(AX), $0x01
+	JNE               act84
+	VBROADCASTSS      element00000000<>+0(SB), Z8
+	VMAXPS            Z4, Z8, Z4
+	VMAXPS            Z5, Z8, Z5
+	VMAXPS            Z6, Z8, Z6
+	VMAXPS            Z7, Z8, Z7
 
 act84:
 	CMPB         198(AX), $0x03
@@ -2602,70 +2629,46 @@ both89:
 	XORQ SI, SI
 
 piece90:
-	MOVQ         DI, R9
-	SUBQ         BX, R9
-	SHRQ         $0x04, R9
-	VMOVUPS      (DI), Z5
-	VSUBPS       Z2, Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VBROADCASTSS 16520(SP)(R9*1), Z6
-	VBROADCASTSS 16264(SP)(R9*1), Z7
-	VFMADD213PS  Z6, Z7, Z5
-	VMOVUPS      64(DI), Z6
-	VSUBPS       Z2, Z6, Z6
-	VMULPS       Z3, Z6, Z6
-	VBROADCASTSS 16524(SP)(R9*1), Z7
-	VBROADCASTSS 16268(SP)(R9*1), Z8
-	VFMADD213PS  Z7, Z8, Z6
-	VMOVUPS      128(DI), Z7
-	VSUBPS       Z2, Z7, Z7
-	VMULPS       Z3, Z7, Z7
-	VBROADCASTSS 16528(SP)(R9*1), Z8
-	VBROADCASTSS 16272(SP)(R9*1), Z9
-	VFMADD213PS  Z8, Z9, Z7
-	VMOVUPS      192(DI), Z8
-	VSUBPS       Z2, Z8, Z8
-	VMULPS       Z3, Z8, Z8
-	VBROADCASTSS 16532(SP)(R9*1), Z9
-	VBROADCASTSS 16276(SP)(R9*1), Z10
-	VFMADD213PS  Z9, Z10, Z8
-	VMOVUPS      256(DI), Z9
-	VSUBPS       Z2, Z9, Z9
-	VMULPS       Z3, Z9, Z9
-	VBROADCASTSS 16536(SP)(R9*1), Z10
-	VBROADCASTSS 16280(SP)(R9*1), Z11
-	VFMADD213PS  Z10, Z11, Z9
-	VMOVUPS      320(DI), Z10
-	VSUBPS       Z2, Z10, Z10
-	VMULPS       Z3, Z10, Z10
-	VBROADCASTSS 16540(SP)(R9*1), Z11
-	VBROADCASTSS 16284(SP)(R9*1), Z12
-	VFMADD213PS  Z11, Z12, Z10
-	VMOVUPS      384(DI), Z11
-	VSUBPS       Z2, Z11, Z11
-	VMULPS       Z3, Z11, Z11
-	VBROADCASTSS 16544(SP)(R9*1), Z12
-	VBROADCASTSS 16288(SP)(R9*1), Z13
-	VFMADD213PS  Z12, Z13, Z11
-	VMOVUPS      448(DI), Z12
-	VSUBPS       Z2, Z12, Z12
-	VMULPS       Z3, Z12, Z12
-	VBROADCASTSS 16548(SP)(R9*1), Z13
-	VBROADCASTSS 16292(SP)(R9*1), Z14
-	VFMADD213PS  Z13, Z14, Z12
-	CMPB         198(AX), $0x00
-	JEQ          none91
-	CMPB         198(AX), $0x01
-	JNE          act92
-	VBROADCASTSS element00000000<>+0(SB), Z13
-	VMAXPS       Z5, Z13, Z5
-	VMAXPS       Z6, Z13, Z6
-	VMAXPS       Z7, Z13, Z7
-	VMAXPS       Z8, Z13, Z8
-	VMAXPS       Z9, Z13, Z9
-	VMAXPS       Z10, Z13, Z10
-	VMAXPS       Z11, Z13, Z11
-	VMAXPS       Z12, Z13, Z12
+	MOVQ              DI, R9
+	SUBQ              BX, R9
+	SHRQ              $0x04, R9
+	VSUBPS            (DI), Z2, Z5
+	VMULPS.BCST       16264(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16520(SP)(R9*1), Z13, Z5
+	VSUBPS            64(DI), Z2, Z6
+	VMULPS.BCST       16268(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16524(SP)(R9*1), Z13, Z6
+	VSUBPS            128(DI), Z2, Z7
+	VMULPS.BCST       16272(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16528(SP)(R9*1), Z13, Z7
+	VSUBPS            192(DI), Z2, Z8
+	VMULPS.BCST       16276(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16532(SP)(R9*1), Z13, Z8
+	VSUBPS            256(DI), Z2, Z9
+	VMULPS.BCST       16280(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16536(SP)(R9*1), Z13, Z9
+	VSUBPS            320(DI), Z2, Z10
+	VMULPS.BCST       16284(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16540(SP)(R9*1), Z13, Z10
+	VSUBPS            384(DI), Z2, Z11
+	VMULPS.BCST       16288(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16544(SP)(R9*1), Z13, Z11
+	VSUBPS            448(DI), Z2, Z12
+	VMULPS.BCST       16292(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16548(SP)(R9*1), Z13, Z12
+	CMPB              198(AX), $0x00
+	JEQ               none91
+	CMPB              198(AX), $0x01
+	JNE               act92
+	VBROADCASTSS      element00000000<>+0(SB), Z13
+	VMAXPS            Z5, Z13, Z5
+	VMAXPS            Z6, Z13, Z6
+	VMAXPS            Z7, Z13, Z7
+	VMAXPS            Z8, Z13, Z8
+	VMAXPS            Z9, Z13, Z9
+	VMAXPS            Z10, Z13, Z10
+	VMAXPS            Z11, Z13, Z11
+	VMAXPS            Z12, Z13, Z12
 
 act92:
 	CMPB         198(AX), $0x03
@@ -2981,7 +2984,7 @@ written62:
 off97:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen13
+	JLT  sixteen11
 	LEAQ 3584(BX), CX
 	MOVQ 16232(SP), DX
 	MOVQ 16240(SP), BX
@@ -6278,18 +6281,26 @@ row465:
 // func layerGradAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·layerGradAVX512(SB), $27784-9
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         80(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	CMPQ         DX, $0x10
+	MOVQ      a+0(FP), AX
+	VMOVDQU32 elementToUpper<>+0(SB), Z0
+	VMOVDQU32 elementToUpper<>+64(SB), Z1
+	MOVL      $0xaaaaaaaa, CX
+	KMOVD     CX, K1
+	MOVQ      80(AX), DX
+	MOVQ      DX, CX
+	ANDQ      $0x0f, CX
+	MOVQ      $0x0000ffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVW     BX, K2
+	CMPB      64(AX), $0x00
+	JNE       half476
+	CMPQ      DX, $0x10
+	JMP       both477
+
+half476:
+	CMPQ DX, $0x2f
+
+both477:
 	JGT          longer475
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
@@ -6304,12 +6315,12 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far476:
+far478:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far476
+	JLT   far478
 	MOVQ  DI, 24(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 26976(SP)
@@ -6318,30 +6329,30 @@ far476:
 	MOVQ  BX, 26984(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off477
+	JZ    off479
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half479
+	JNE   half481
 	ADDQ  DI, DI
-	JMP   both480
+	JMP   both482
 
-half479:
-both480:
+half481:
+both482:
 	CMPQ DI, 8(AX)
-	JNE  off477
+	JNE  off479
 	MOVQ SI, 26984(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 26976(SP)
 
-off477:
+off479:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip481
+	JZ           skip483
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6357,7 +6368,7 @@ off477:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip481:
+skip483:
 	VMOVUPS      Z2, 27016(SP)
 	VMOVUPS      Z3, 27080(SP)
 	VMOVUPS      Z4, 27144(SP)
@@ -6476,7 +6487,7 @@ skip481:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-sixteen482:
+sixteen484:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -6494,12 +6505,12 @@ sixteen482:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half488
+	JNE          half490
 	ADDQ         R9, R9
-	JMP          both489
+	JMP          both491
 
-half488:
-both489:
+half490:
+both491:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6512,7 +6523,7 @@ both489:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have485
+	JLE           have487
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
@@ -6537,12 +6548,12 @@ both489:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half490
+	JNE           half492
 	ADDQ          R9, R9
-	JMP           both491
+	JMP           both493
 
-half490:
-both491:
+half492:
+both493:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -6553,16 +6564,16 @@ both491:
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact492
+	JGT   exact494
 	MOVQ  R10, R9
 
-exact492:
+exact494:
 	CMPB 40(AX), $0x00
-	JNE  half493
+	JNE  half495
 
-piece495:
+piece497:
 	CMPQ            R9, $0x10
-	JLT             short496
+	JLT             short498
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6610,11 +6621,11 @@ piece495:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece495
+	JMP             piece497
 
-short496:
+short498:
 	TESTQ        R9, R9
-	JZ           pieces497
+	JZ           pieces499
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6685,13 +6696,13 @@ short496:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces497:
-	JMP both494
+pieces499:
+	JMP both496
 
-half493:
-piece498:
+half495:
+piece500:
 	CMPQ            R9, $0x10
-	JLT             short499
+	JLT             short501
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6751,11 +6762,11 @@ piece498:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece498
+	JMP             piece500
 
-short499:
+short501:
 	TESTQ        R9, R9
-	JZ           pieces500
+	JZ           pieces502
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6838,11 +6849,11 @@ short499:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces500:
-both494:
-	JMP read487
+pieces502:
+both496:
+	JMP read489
 
-have485:
+have487:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6851,16 +6862,16 @@ have485:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half501
-	ADDQ R13, R13
-	JMP  both502
-
-half501:
-both502:
-	CMPB 40(AX), $0x00
 	JNE  half503
+	ADDQ R13, R13
+	JMP  both504
 
-piece505:
+half503:
+both504:
+	CMPB 40(AX), $0x00
+	JNE  half505
+
+piece507:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6895,11 +6906,11 @@ piece505:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece505
-	JMP             both504
+	JG              piece507
+	JMP             both506
 
-half503:
-piece506:
+half505:
+piece508:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6946,10 +6957,10 @@ piece506:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece506
+	JG              piece508
 
-both504:
-read487:
+both506:
+read489:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -6970,12 +6981,12 @@ read487:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half510
+	JNE          half512
 	ADDQ         R10, R10
-	JMP          both511
+	JMP          both513
 
-half510:
-both511:
+half512:
+both513:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -6988,7 +6999,7 @@ both511:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have507
+	JLE           have509
 	MOVQ          48(AX), DI
 	MOVQ          56(AX), R8
 	LEAQ          (CX), R10
@@ -7013,12 +7024,12 @@ both511:
 	MOVQ          DX, R10
 	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half512
+	JNE           half514
 	ADDQ          R10, R10
-	JMP           both513
+	JMP           both515
 
-half512:
-both513:
+half514:
+both515:
 	XORQ  DI, DI
 	MOVQ  R10, R11
 	MOVQ  16(SP), R12
@@ -7029,16 +7040,16 @@ both513:
 	ADDQ  48(AX), R12
 	ADDQ  R11, R12
 	CMPQ  R12, R9
-	JGT   exact514
+	JGT   exact516
 	MOVQ  R11, R10
 
-exact514:
+exact516:
 	CMPB 64(AX), $0x00
-	JNE  half515
+	JNE  half517
 
-piece517:
+piece519:
 	CMPQ            R10, $0x10
-	JLT             short518
+	JLT             short520
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7086,11 +7097,11 @@ piece517:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
 	SUBQ            $0x10, R10
-	JMP             piece517
+	JMP             piece519
 
-short518:
+short520:
 	TESTQ        R10, R10
-	JZ           pieces519
+	JZ           pieces521
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7161,13 +7172,13 @@ short518:
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
 
-pieces519:
-	JMP both516
+pieces521:
+	JMP both518
 
-half515:
-piece520:
+half517:
+piece522:
 	CMPQ            R10, $0x10
-	JLT             short521
+	JLT             short523
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7227,11 +7238,11 @@ piece520:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
 	SUBQ            $0x10, R10
-	JMP             piece520
+	JMP             piece522
 
-short521:
+short523:
 	TESTQ        R10, R10
-	JZ           pieces522
+	JZ           pieces524
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7314,11 +7325,11 @@ short521:
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
 
-pieces522:
-both516:
-	JMP read509
+pieces524:
+both518:
+	JMP read511
 
-have507:
+have509:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7327,16 +7338,16 @@ have507:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half523
-	ADDQ R14, R14
-	JMP  both524
-
-half523:
-both524:
-	CMPB 64(AX), $0x00
 	JNE  half525
+	ADDQ R14, R14
+	JMP  both526
 
-piece527:
+half525:
+both526:
+	CMPB 64(AX), $0x00
+	JNE  half527
+
+piece529:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7371,11 +7382,11 @@ piece527:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece527
-	JMP             both526
+	JG              piece529
+	JMP             both528
 
-half525:
-piece528:
+half527:
+piece530:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7422,10 +7433,10 @@ piece528:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece528
+	JG              piece530
 
-both526:
-read509:
+both528:
+read511:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7436,28 +7447,42 @@ read509:
 	VMOVUPS      Z2, 256(DI)
 	VMOVUPS      Z2, 320(DI)
 	VMOVUPS      Z2, 384(DI)
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         CX, SI
-	LEAQ         (CX), DI
-	VPBROADCASTD DI, Z2
-	VPADDD       elementNumbers<>+0(SB), Z2, Z2
-	VPBROADCASTD 72(AX), Z3
-	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD      Z3, Z2, Z2
-	VPBROADCASTD CX, Z3
-	VPSUBD       Z3, Z2, Z2
 	IMULQ        96(AX), SI
 	ADDQ         88(AX), SI
-	VPBROADCASTD 96(AX), Z3
-	VPMULLD      Z3, Z2, Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
+	CMPQ         96(AX), $0x08
+	JNE          apart531
+	CMPQ         16(SP), $0x10
+	JNE          apart531
+	VMOVUPS      (SI), Z4
+	VMOVDQU32    elementEveryOther<>+0(SB), Z2
+	VPERMI2PS    64(SI), Z4, Z2
+	VMOVDQU32    elementEveryOther<>+64(SB), Z3
+	VPERMI2PS    64(SI), Z4, Z3
+	JMP          pairs532
+
+apart531:
+	LEAQ         (CX), DI
+	VPBROADCASTD DI, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 72(AX), Z5
+	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
+	VPMINUD      Z5, Z4, Z4
+	VPBROADCASTD CX, Z5
+	VPSUBD       Z5, Z4, Z4
+	VPBROADCASTD 96(AX), Z5
+	VPMULLD      Z5, Z4, Z4
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VGATHERDPS   (SI)(Z4*1), K1, Z2
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K1
+	VGATHERDPS   4(SI)(Z4*1), K1, Z3
+
+pairs532:
 	VBROADCASTSS element00000000<>+0(SB), Z4
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VGATHERDPS   (SI)(Z2*1), K1, Z3
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VGATHERDPS   4(SI)(Z2*1), K1, Z4
-	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
@@ -7486,21 +7511,23 @@ read509:
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near529
+	JEQ          near533
 	MOVQ         BX, R11
 
-near529:
-	MOVQ  16(SP), R12
-	MOVQ  $0x0000ffff, R13
-	BZHIQ R12, R13, R13
-	KMOVW R13, K1
-	CMPB  40(AX), $0x00
-	JNE   half530
-	MOVQ  DX, R13
-	XORQ  R12, R12
-	SHLQ  $0x06, R13
+near533:
+	MOVQ         16(SP), R12
+	MOVQ         $0x0000ffff, R13
+	BZHIQ        R12, R13, R13
+	KMOVW        R13, K1
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VSUBPS       Z3, Z8, Z8
+	CMPB         40(AX), $0x00
+	JNE          half534
+	MOVQ         DX, R13
+	XORQ         R12, R12
+	SHLQ         $0x06, R13
 
-four532:
+four536:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7517,97 +7544,85 @@ four532:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none533
+	JLT        none537
 	SUBQ       $0x00000100, R10
-	VMOVDQU64  (R8), Z8
-	VMOVDQU64  64(R8), Z9
-	VMOVDQU64  128(R8), Z10
-	VMOVDQU64  192(R8), Z11
+	VMOVDQU64  (R8), Z9
+	VMOVDQU64  64(R8), Z10
+	VMOVDQU64  128(R8), Z11
+	VMOVDQU64  192(R8), Z12
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near534
+	JNZ        near538
 	CMPB       17(AX), $0x00
-	JEQ        near534
-	VMOVNTDQ   Z8, -256(R9)
-	VMOVNTDQ   Z9, -192(R9)
-	VMOVNTDQ   Z10, -128(R9)
-	VMOVNTDQ   Z11, -64(R9)
-	JMP        moved535
+	JEQ        near538
+	VMOVNTDQ   Z9, -256(R9)
+	VMOVNTDQ   Z10, -192(R9)
+	VMOVNTDQ   Z11, -128(R9)
+	VMOVNTDQ   Z12, -64(R9)
+	JMP        moved539
 
-near534:
-	VMOVDQU64 Z8, -256(R9)
-	VMOVDQU64 Z9, -192(R9)
-	VMOVDQU64 Z10, -128(R9)
-	VMOVDQU64 Z11, -64(R9)
+near538:
+	VMOVDQU64 Z9, -256(R9)
+	VMOVDQU64 Z10, -192(R9)
+	VMOVDQU64 Z11, -128(R9)
+	VMOVDQU64 Z12, -64(R9)
 
-moved535:
-none533:
-	MOVQ        R12, R14
-	SHRQ        $0x04, R14
-	VMOVUPS     (BX)(R12*1), Z8
-	VMOVUPS     16128(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23296(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23296(BX)(R12*1)
-	VMOVUPS     19712(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19712(BX)(R12*1)
-	VMULPS.BCST 27016(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z2, Z2
-	VFMADD231PS Z8, Z9, Z6
-	VMOVUPS     64(BX)(R12*1), Z8
-	VMOVUPS     16192(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23360(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23360(BX)(R12*1)
-	VMOVUPS     19776(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19776(BX)(R12*1)
-	VMULPS.BCST 27020(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z5, Z5
-	VFMADD231PS Z8, Z9, Z7
-	VMOVUPS     128(BX)(R12*1), Z8
-	VMOVUPS     16256(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23424(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23424(BX)(R12*1)
-	VMOVUPS     19840(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19840(BX)(R12*1)
-	VMULPS.BCST 27024(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z2, Z2
-	VFMADD231PS Z8, Z9, Z6
-	VMOVUPS     192(BX)(R12*1), Z8
-	VMOVUPS     16320(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23488(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23488(BX)(R12*1)
-	VMOVUPS     19904(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19904(BX)(R12*1)
-	VMULPS.BCST 27028(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z5, Z5
-	VFMADD231PS Z8, Z9, Z7
-	ADDQ        $0x00000100, R12
-	CMPQ        R12, R13
-	JLT         four532
-	JMP         both531
+moved539:
+none537:
+	MOVQ             R12, R14
+	SHRQ             $0x04, R14
+	VMOVUPS          (BX)(R12*1), Z9
+	VADDPS           23296(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23296(BX)(R12*1)
+	VSUBPS           16128(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19712(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19712(BX)(R12*1)
+	VFMADD231PS.BCST 27016(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27016(SP)(R14*1), Z10, Z6
+	VMOVUPS          64(BX)(R12*1), Z9
+	VADDPS           23360(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23360(BX)(R12*1)
+	VSUBPS           16192(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19776(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19776(BX)(R12*1)
+	VFMADD231PS.BCST 27020(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27020(SP)(R14*1), Z10, Z7
+	VMOVUPS          128(BX)(R12*1), Z9
+	VADDPS           23424(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23424(BX)(R12*1)
+	VSUBPS           16256(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19840(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19840(BX)(R12*1)
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
+	VMOVUPS          192(BX)(R12*1), Z9
+	VADDPS           23488(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23488(BX)(R12*1)
+	VSUBPS           16320(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19904(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19904(BX)(R12*1)
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
+	ADDQ             $0x00000100, R12
+	CMPQ             R12, R13
+	JLT              four536
+	JMP              both535
 
-half530:
+half534:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four536:
+four540:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -7618,106 +7633,94 @@ four536:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none537
+	JLT        none541
 	SUBQ       $0x00000080, R10
-	VMOVDQU64  (R8), Z8
-	VMOVDQU64  64(R8), Z9
+	VMOVDQU64  (R8), Z9
+	VMOVDQU64  64(R8), Z10
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near538
+	JNZ        near542
 	CMPB       17(AX), $0x00
-	JEQ        near538
-	VMOVNTDQ   Z8, -128(R9)
-	VMOVNTDQ   Z9, -64(R9)
-	JMP        moved539
+	JEQ        near542
+	VMOVNTDQ   Z9, -128(R9)
+	VMOVNTDQ   Z10, -64(R9)
+	JMP        moved543
 
-near538:
-	VMOVDQU64 Z8, -128(R9)
-	VMOVDQU64 Z9, -64(R9)
+near542:
+	VMOVDQU64 Z9, -128(R9)
+	VMOVDQU64 Z10, -64(R9)
 
-moved539:
-none537:
-	MOVQ        R12, R14
-	SHRQ        $0x04, R14
-	VMOVUPS     (BX)(R12*1), Z8
-	VMOVUPS     16128(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23296(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23296(BX)(R12*1)
-	VMOVUPS     19712(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19712(BX)(R12*1)
-	VMULPS.BCST 27016(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z2, Z2
-	VFMADD231PS Z8, Z9, Z6
-	VMOVUPS     64(BX)(R12*1), Z8
-	VMOVUPS     16192(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23360(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23360(BX)(R12*1)
-	VMOVUPS     19776(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19776(BX)(R12*1)
-	VMULPS.BCST 27020(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z5, Z5
-	VFMADD231PS Z8, Z9, Z7
-	VMOVUPS     128(BX)(R12*1), Z8
-	VMOVUPS     16256(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23424(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23424(BX)(R12*1)
-	VMOVUPS     19840(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19840(BX)(R12*1)
-	VMULPS.BCST 27024(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z2, Z2
-	VFMADD231PS Z8, Z9, Z6
-	VMOVUPS     192(BX)(R12*1), Z8
-	VMOVUPS     16320(BX)(R12*1), Z9
-	VSUBPS      Z3, Z9, Z9
-	VMULPS      Z4, Z9, Z9
-	VMOVUPS     23488(BX)(R12*1), Z10
-	VADDPS      Z8, Z10, K1, Z10
-	VMOVUPS     Z10, 23488(BX)(R12*1)
-	VMOVUPS     19904(BX)(R12*1), Z10
-	VFMADD231PS Z8, Z9, K1, Z10
-	VMOVUPS     Z10, 19904(BX)(R12*1)
-	VMULPS.BCST 27028(SP)(R14*1), Z8, Z8
-	VADDPS      Z8, Z5, Z5
-	VFMADD231PS Z8, Z9, Z7
-	ADDQ        $0x00000100, R12
-	CMPQ        R12, R13
-	JLT         four536
+moved543:
+none541:
+	MOVQ             R12, R14
+	SHRQ             $0x04, R14
+	VMOVUPS          (BX)(R12*1), Z9
+	VADDPS           23296(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23296(BX)(R12*1)
+	VSUBPS           16128(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19712(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19712(BX)(R12*1)
+	VFMADD231PS.BCST 27016(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27016(SP)(R14*1), Z10, Z6
+	VMOVUPS          64(BX)(R12*1), Z9
+	VADDPS           23360(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23360(BX)(R12*1)
+	VSUBPS           16192(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19776(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19776(BX)(R12*1)
+	VFMADD231PS.BCST 27020(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27020(SP)(R14*1), Z10, Z7
+	VMOVUPS          128(BX)(R12*1), Z9
+	VADDPS           23424(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23424(BX)(R12*1)
+	VSUBPS           16256(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19840(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19840(BX)(R12*1)
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
+	VMOVUPS          192(BX)(R12*1), Z9
+	VADDPS           23488(BX)(R12*1), Z9, Z11
+	VMOVUPS          Z11, K1, 23488(BX)(R12*1)
+	VSUBPS           16320(BX)(R12*1), Z2, Z10
+	VMULPS           Z8, Z10, Z10
+	VMULPS           Z9, Z10, Z10
+	VADDPS           19904(BX)(R12*1), Z10, Z11
+	VMOVUPS          Z11, K1, 19904(BX)(R12*1)
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
+	ADDQ             $0x00000100, R12
+	CMPQ             R12, R13
+	JLT              four540
 
-both531:
-line540:
+both535:
+line544:
 	CMPQ      R10, $0x40
-	JLT       last541
+	JLT       last545
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near542
+	JNZ       near546
 	CMPB      17(AX), $0x00
-	JEQ       near542
+	JEQ       near546
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved543
+	JMP       moved547
 
-near542:
+near546:
 	VMOVDQU64 Z8, -64(R9)
 
-moved543:
-	JMP line540
+moved547:
+	JMP line544
 
-last541:
+last545:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -7729,24 +7732,24 @@ last541:
 	VMOVDQU64    Z8, (SI)
 	MOVQ         R9, 26984(SP)
 	MOVQ         R10, 26992(SP)
-	VADDPS       Z5, Z2, Z2
-	VMULPS       Z0, Z2, Z2
+	VADDPS       Z5, Z4, Z4
+	VMULPS       Z0, Z4, Z4
 	VADDPS       Z7, Z6, Z6
 	VMULPS       Z0, Z6, Z6
-	VMULPS       Z4, Z2, Z2
-	VMULPS       Z4, Z6, Z6
-	VMULPS       Z4, Z6, Z6
+	VMULPS       Z3, Z4, Z4
+	VMULPS       Z3, Z6, Z6
+	VMULPS       Z3, Z6, Z6
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half544
+	JNE          half548
 	ADDQ         SI, SI
-	JMP          both545
+	JMP          both549
 
-half544:
-both545:
+half548:
+both549:
 	CMPQ      26976(SP), $0x00
-	JEQ       apart546
+	JEQ       apart550
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -7765,11 +7768,11 @@ both545:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half548
+	JNE       half552
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece550:
+piece554:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7778,25 +7781,21 @@ piece550:
 	MOVQ          DI, R13
 	SUBQ          BX, R13
 	SHRQ          $0x04, R13
-	VMOVUPS       16128(DI), Z7
-	VSUBPS        Z3, Z7, Z7
-	VFMADD213PS   Z2, Z6, Z7
-	VMULPS.BCST   27016(SP)(R13*1), Z4, Z5
+	VSUBPS        16128(DI), Z2, Z7
+	VFNMADD213PS  Z4, Z6, Z7
+	VMULPS.BCST   27016(SP)(R13*1), Z3, Z5
 	VFMSUB132PS   (DI), Z7, Z5
-	VMOVUPS       16192(DI), Z8
-	VSUBPS        Z3, Z8, Z8
-	VFMADD213PS   Z2, Z6, Z8
-	VMULPS.BCST   27020(SP)(R13*1), Z4, Z7
+	VSUBPS        16192(DI), Z2, Z8
+	VFNMADD213PS  Z4, Z6, Z8
+	VMULPS.BCST   27020(SP)(R13*1), Z3, Z7
 	VFMSUB132PS   64(DI), Z8, Z7
-	VMOVUPS       16256(DI), Z9
-	VSUBPS        Z3, Z9, Z9
-	VFMADD213PS   Z2, Z6, Z9
-	VMULPS.BCST   27024(SP)(R13*1), Z4, Z8
+	VSUBPS        16256(DI), Z2, Z9
+	VFNMADD213PS  Z4, Z6, Z9
+	VMULPS.BCST   27024(SP)(R13*1), Z3, Z8
 	VFMSUB132PS   128(DI), Z9, Z8
-	VMOVUPS       16320(DI), Z10
-	VSUBPS        Z3, Z10, Z10
-	VFMADD213PS   Z2, Z6, Z10
-	VMULPS.BCST   27028(SP)(R13*1), Z4, Z9
+	VSUBPS        16320(DI), Z2, Z10
+	VFNMADD213PS  Z4, Z6, Z10
+	VMULPS.BCST   27028(SP)(R13*1), Z3, Z9
 	VFMSUB132PS   192(DI), Z10, Z9
 	VUNPCKLPS     Z7, Z5, Z10
 	VUNPCKHPS     Z7, Z5, Z7
@@ -7823,64 +7822,56 @@ piece550:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece550
-	JMP           both549
+	JNE           piece554
+	JMP           both553
 
-half548:
+half552:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece551:
-	SUBQ        $0x00000200, DI
-	ADDQ        $-16, R8
-	ADDQ        $-16, R10
-	ADDQ        $-16, R11
-	ADDQ        $-16, R12
-	MOVQ        DI, R13
-	SUBQ        BX, R13
-	SHRQ        $0x04, R13
-	VMOVUPS     16128(DI), Z8
-	VSUBPS      Z3, Z8, Z8
-	VFMADD213PS Z2, Z6, Z8
-	VMULPS.BCST 27016(SP)(R13*1), Z4, Z7
-	VFMSUB132PS (DI), Z8, Z7
-	VMOVUPS     16192(DI), Z9
-	VSUBPS      Z3, Z9, Z9
-	VFMADD213PS Z2, Z6, Z9
-	VMULPS.BCST 27020(SP)(R13*1), Z4, Z8
-	VFMSUB132PS 64(DI), Z9, Z8
-	VMOVUPS     16256(DI), Z10
-	VSUBPS      Z3, Z10, Z10
-	VFMADD213PS Z2, Z6, Z10
-	VMULPS.BCST 27024(SP)(R13*1), Z4, Z9
-	VFMSUB132PS 128(DI), Z10, Z9
-	VMOVUPS     16320(DI), Z11
-	VSUBPS      Z3, Z11, Z11
-	VFMADD213PS Z2, Z6, Z11
-	VMULPS.BCST 27028(SP)(R13*1), Z4, Z10
-	VFMSUB132PS 192(DI), Z11, Z10
-	VMOVUPS     16384(DI), Z12
-	VSUBPS      Z3, Z12, Z12
-	VFMADD213PS Z2, Z6, Z12
-	VMULPS.BCST 27032(SP)(R13*1), Z4, Z11
-	VFMSUB132PS 256(DI), Z12, Z11
-	VMOVUPS     16448(DI), Z13
-	VSUBPS      Z3, Z13, Z13
-	VFMADD213PS Z2, Z6, Z13
-	VMULPS.BCST 27036(SP)(R13*1), Z4, Z12
-	VFMSUB132PS 320(DI), Z13, Z12
-	VMOVUPS     16512(DI), Z14
-	VSUBPS      Z3, Z14, Z14
-	VFMADD213PS Z2, Z6, Z14
-	VMULPS.BCST 27040(SP)(R13*1), Z4, Z13
-	VFMSUB132PS 384(DI), Z14, Z13
-	VMOVUPS     16576(DI), Z15
-	VSUBPS      Z3, Z15, Z15
-	VFMADD213PS Z2, Z6, Z15
-	VMULPS.BCST 27044(SP)(R13*1), Z4, Z14
-	VFMSUB132PS 448(DI), Z15, Z14
-	CMPB        native+8(FP), $0x00
-	JEQ         ours552
+piece555:
+	SUBQ         $0x00000200, DI
+	ADDQ         $-16, R8
+	ADDQ         $-16, R10
+	ADDQ         $-16, R11
+	ADDQ         $-16, R12
+	MOVQ         DI, R13
+	SUBQ         BX, R13
+	SHRQ         $0x04, R13
+	VSUBPS       16128(DI), Z2, Z8
+	VFNMADD213PS Z4, Z6, Z8
+	VMULPS.BCST  27016(SP)(R13*1), Z3, Z7
+	VFMSUB132PS  (DI), Z8, Z7
+	VSUBPS       16192(DI), Z2, Z9
+	VFNMADD213PS Z4, Z6, Z9
+	VMULPS.BCST  27020(SP)(R13*1), Z3, Z8
+	VFMSUB132PS  64(DI), Z9, Z8
+	VSUBPS       16256(DI), Z2, Z10
+	VFNMADD213PS Z4, Z6, Z10
+	VMULPS.BCST  27024(SP)(R13*1), Z3, Z9
+	VFMSUB132PS  128(DI), Z10, Z9
+	VSUBPS       16320(DI), Z2, Z11
+	VFNMADD213PS Z4, Z6, Z11
+	VMULPS.BCST  27028(SP)(R13*1), Z3, Z10
+	VFMSUB132PS  192(DI), Z11, Z10
+	VSUBPS       16384(DI), Z2, Z12
+	VFNMADD213PS Z4, Z6, Z12
+	VMULPS.BCST  27032(SP)(R13*1), Z3, Z11
+	VFMSUB132PS  256(DI), Z12, Z11
+	VSUBPS       16448(DI), Z2, Z13
+	VFNMADD213PS Z4, Z6, Z13
+	VMULPS.BCST  27036(SP)(R13*1), Z3, Z12
+	VFMSUB132PS  320(DI), Z13, Z12
+	VSUBPS       16512(DI), Z2, Z14
+	VFNMADD213PS Z4, Z6, Z14
+	VMULPS.BCST  27040(SP)(R13*1), Z3, Z13
+	VFMSUB132PS  384(DI), Z14, Z13
+	VSUBPS       16576(DI), Z2, Z15
+	VFNMADD213PS Z4, Z6, Z15
+	VMULPS.BCST  27044(SP)(R13*1), Z3, Z14
+	VFMSUB132PS  448(DI), Z15, Z14
+	CMPB         native+8(FP), $0x00
+	JEQ          ours556
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -7897,9 +7888,9 @@ piece551:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both553
+	JMP  both557
 
-ours552:
+ours556:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -7950,7 +7941,7 @@ ours552:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both553:
+both557:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -7980,26 +7971,26 @@ both553:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece551
+	JNE           piece555
 
-both549:
-	JMP written547
+both553:
+	JMP written551
 
-apart546:
+apart550:
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half554
+	JNE       half558
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
 	CMPQ      26976(SP), $0x00
-	JEQ       off556
+	JEQ       off560
 	LEAQ      3584(BX), SI
 	ADDQ      26992(SP), SI
 	MOVQ      27000(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off556:
+off560:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -8022,37 +8013,33 @@ off556:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half557
+	JNE           half561
 	ADDQ          R8, R8
-	JMP           both558
+	JMP           both562
 
-half557:
-both558:
+half561:
+both562:
 	XORQ SI, SI
 
-piece559:
+piece563:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
-	VMOVUPS       16128(DI), Z7
-	VSUBPS        Z3, Z7, Z7
-	VFMADD213PS   Z2, Z6, Z7
-	VMULPS.BCST   27016(SP)(R9*1), Z4, Z5
+	VSUBPS        16128(DI), Z2, Z7
+	VFNMADD213PS  Z4, Z6, Z7
+	VMULPS.BCST   27016(SP)(R9*1), Z3, Z5
 	VFMSUB132PS   (DI), Z7, Z5
-	VMOVUPS       16192(DI), Z8
-	VSUBPS        Z3, Z8, Z8
-	VFMADD213PS   Z2, Z6, Z8
-	VMULPS.BCST   27020(SP)(R9*1), Z4, Z7
+	VSUBPS        16192(DI), Z2, Z8
+	VFNMADD213PS  Z4, Z6, Z8
+	VMULPS.BCST   27020(SP)(R9*1), Z3, Z7
 	VFMSUB132PS   64(DI), Z8, Z7
-	VMOVUPS       16256(DI), Z9
-	VSUBPS        Z3, Z9, Z9
-	VFMADD213PS   Z2, Z6, Z9
-	VMULPS.BCST   27024(SP)(R9*1), Z4, Z8
+	VSUBPS        16256(DI), Z2, Z9
+	VFNMADD213PS  Z4, Z6, Z9
+	VMULPS.BCST   27024(SP)(R9*1), Z3, Z8
 	VFMSUB132PS   128(DI), Z9, Z8
-	VMOVUPS       16320(DI), Z10
-	VSUBPS        Z3, Z10, Z10
-	VFMADD213PS   Z2, Z6, Z10
-	VMULPS.BCST   27028(SP)(R9*1), Z4, Z9
+	VSUBPS        16320(DI), Z2, Z10
+	VFNMADD213PS  Z4, Z6, Z10
+	VMULPS.BCST   27028(SP)(R9*1), Z3, Z9
 	VFMSUB132PS   192(DI), Z10, Z9
 	VUNPCKLPS     Z7, Z5, Z10
 	VUNPCKHPS     Z7, Z5, Z7
@@ -8118,21 +8105,21 @@ piece559:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece559
-	JMP           both555
+	JG            piece563
+	JMP           both559
 
-half554:
+half558:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	CMPQ  26976(SP), $0x00
-	JEQ   off560
+	JEQ   off564
 	LEAQ  3584(BX), SI
 	ADDQ  26992(SP), SI
 	MOVQ  27000(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off560:
+off564:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z7
 	VPADDD        elementNumbers<>+0(SB), Z7, Z7
@@ -8155,60 +8142,52 @@ off560:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half561
+	JNE           half565
 	ADDQ          R8, R8
-	JMP           both562
+	JMP           both566
 
-half561:
-both562:
+half565:
+both566:
 	XORQ SI, SI
 
-piece563:
-	MOVQ        DI, R9
-	SUBQ        BX, R9
-	SHRQ        $0x04, R9
-	VMOVUPS     16128(DI), Z8
-	VSUBPS      Z3, Z8, Z8
-	VFMADD213PS Z2, Z6, Z8
-	VMULPS.BCST 27016(SP)(R9*1), Z4, Z7
-	VFMSUB132PS (DI), Z8, Z7
-	VMOVUPS     16192(DI), Z9
-	VSUBPS      Z3, Z9, Z9
-	VFMADD213PS Z2, Z6, Z9
-	VMULPS.BCST 27020(SP)(R9*1), Z4, Z8
-	VFMSUB132PS 64(DI), Z9, Z8
-	VMOVUPS     16256(DI), Z10
-	VSUBPS      Z3, Z10, Z10
-	VFMADD213PS Z2, Z6, Z10
-	VMULPS.BCST 27024(SP)(R9*1), Z4, Z9
-	VFMSUB132PS 128(DI), Z10, Z9
-	VMOVUPS     16320(DI), Z11
-	VSUBPS      Z3, Z11, Z11
-	VFMADD213PS Z2, Z6, Z11
-	VMULPS.BCST 27028(SP)(R9*1), Z4, Z10
-	VFMSUB132PS 192(DI), Z11, Z10
-	VMOVUPS     16384(DI), Z12
-	VSUBPS      Z3, Z12, Z12
-	VFMADD213PS Z2, Z6, Z12
-	VMULPS.BCST 27032(SP)(R9*1), Z4, Z11
-	VFMSUB132PS 256(DI), Z12, Z11
-	VMOVUPS     16448(DI), Z13
-	VSUBPS      Z3, Z13, Z13
-	VFMADD213PS Z2, Z6, Z13
-	VMULPS.BCST 27036(SP)(R9*1), Z4, Z12
-	VFMSUB132PS 320(DI), Z13, Z12
-	VMOVUPS     16512(DI), Z14
-	VSUBPS      Z3, Z14, Z14
-	VFMADD213PS Z2, Z6, Z14
-	VMULPS.BCST 27040(SP)(R9*1), Z4, Z13
-	VFMSUB132PS 384(DI), Z14, Z13
-	VMOVUPS     16576(DI), Z15
-	VSUBPS      Z3, Z15, Z15
-	VFMADD213PS Z2, Z6, Z15
-	VMULPS.BCST 27044(SP)(R9*1), Z4, Z14
-	VFMSUB132PS 448(DI), Z15, Z14
-	CMPB        native+8(FP), $0x00
-	JEQ         ours564
+piece567:
+	MOVQ         DI, R9
+	SUBQ         BX, R9
+	SHRQ         $0x04, R9
+	VSUBPS       16128(DI), Z2, Z8
+	VFNMADD213PS Z4, Z6, Z8
+	VMULPS.BCST  27016(SP)(R9*1), Z3, Z7
+	VFMSUB132PS  (DI), Z8, Z7
+	VSUBPS       16192(DI), Z2, Z9
+	VFNMADD213PS Z4, Z6, Z9
+	VMULPS.BCST  27020(SP)(R9*1), Z3, Z8
+	VFMSUB132PS  64(DI), Z9, Z8
+	VSUBPS       16256(DI), Z2, Z10
+	VFNMADD213PS Z4, Z6, Z10
+	VMULPS.BCST  27024(SP)(R9*1), Z3, Z9
+	VFMSUB132PS  128(DI), Z10, Z9
+	VSUBPS       16320(DI), Z2, Z11
+	VFNMADD213PS Z4, Z6, Z11
+	VMULPS.BCST  27028(SP)(R9*1), Z3, Z10
+	VFMSUB132PS  192(DI), Z11, Z10
+	VSUBPS       16384(DI), Z2, Z12
+	VFNMADD213PS Z4, Z6, Z12
+	VMULPS.BCST  27032(SP)(R9*1), Z3, Z11
+	VFMSUB132PS  256(DI), Z12, Z11
+	VSUBPS       16448(DI), Z2, Z13
+	VFNMADD213PS Z4, Z6, Z13
+	VMULPS.BCST  27036(SP)(R9*1), Z3, Z12
+	VFMSUB132PS  320(DI), Z13, Z12
+	VSUBPS       16512(DI), Z2, Z14
+	VFNMADD213PS Z4, Z6, Z14
+	VMULPS.BCST  27040(SP)(R9*1), Z3, Z13
+	VFMSUB132PS  384(DI), Z14, Z13
+	VSUBPS       16576(DI), Z2, Z15
+	VFNMADD213PS Z4, Z6, Z15
+	VMULPS.BCST  27044(SP)(R9*1), Z3, Z14
+	VFMSUB132PS  448(DI), Z15, Z14
+	CMPB         native+8(FP), $0x00
+	JEQ          ours568
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8225,9 +8204,9 @@ piece563:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both565
+	JMP  both569
 
-ours564:
+ours568:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8278,7 +8257,7 @@ ours564:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both565:
+both569:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8347,46 +8326,46 @@ both565:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece563
+	JG            piece567
 
-both555:
-written547:
+both559:
+written551:
 	CMPQ  26976(SP), $0x00
-	JEQ   off566
+	JEQ   off570
 	MOVQ  27008(SP), SI
 	ADDQ  SI, 27000(SP)
 	IMULQ 8(AX), SI
 	ADDQ  SI, 26992(SP)
 
-off566:
+off570:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen482
+	JLT  sixteen484
 	LEAQ 3584(BX), CX
 	MOVQ 26984(SP), SI
 	MOVQ 26992(SP), DI
 
-line567:
+line571:
 	CMPQ      DI, $0x40
-	JLT       last568
+	JLT       last572
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near569
+	JNZ       near573
 	CMPB      17(AX), $0x00
-	JEQ       near569
+	JEQ       near573
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved570
+	JMP       moved574
 
-near569:
+near573:
 	VMOVDQU64 Z0, -64(SI)
 
-moved570:
-	JMP line567
+moved574:
+	JMP line571
 
-last568:
+last572:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8398,7 +8377,7 @@ last568:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum571:
+sum575:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8413,12 +8392,12 @@ sum571:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum571
+	JLT           sum575
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum572:
+sum576:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8433,7 +8412,7 @@ sum572:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum572
+	JLT           sum576
 	JMP           done474
 
 longer475:
@@ -8447,9 +8426,9 @@ longer475:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group573:
+group577:
 	CMPQ         R9, $0x02
-	JLT          group574
+	JLT          group578
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8471,65 +8450,65 @@ group573:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols576
+	JGT          cols580
 
-cols575:
+cols579:
 	CMPB       40(AX), $0x00
-	JNE        half577
+	JNE        half581
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both578
+	JMP        both582
 
-half577:
+half581:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both578:
+both582:
 	CMPB       64(AX), $0x00
-	JNE        half579
+	JNE        half583
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both580
+	JMP        both584
 
-half579:
+half583:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both580:
+both584:
 	CMPB       40(AX), $0x00
-	JNE        half581
+	JNE        half585
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both582
+	JMP        both586
 
-half581:
+half585:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both582:
+both586:
 	CMPB       64(AX), $0x00
-	JNE        half583
+	JNE        half587
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both584
+	JMP        both588
 
-half583:
+half587:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both584:
+both588:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8574,62 +8553,62 @@ both584:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols575
+	JLE         cols579
 
-cols576:
+cols580:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols586
+	JGT  cols590
 
-cols585:
+cols589:
 	CMPB       40(AX), $0x00
-	JNE        half587
+	JNE        half591
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both588
+	JMP        both592
 
-half587:
+half591:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both588:
+both592:
 	CMPB       64(AX), $0x00
-	JNE        half589
+	JNE        half593
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both590
+	JMP        both594
 
-half589:
+half593:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both590:
+both594:
 	CMPB       40(AX), $0x00
-	JNE        half591
+	JNE        half595
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both592
+	JMP        both596
 
-half591:
+half595:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both592:
+both596:
 	CMPB       64(AX), $0x00
-	JNE        half593
+	JNE        half597
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both594
+	JMP        both598
 
-half593:
+half597:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both594:
+both598:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8655,59 +8634,59 @@ both594:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols585
+	JLE         cols589
 
-cols586:
+cols590:
 	CMPQ       CX, DX
-	JGE        row595
+	JGE        row599
 	CMPB       40(AX), $0x00
-	JNE        half596
+	JNE        half600
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both597
+	JMP        both601
 
-half596:
+half600:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both597:
+both601:
 	CMPB       64(AX), $0x00
-	JNE        half598
+	JNE        half602
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both599
+	JMP        both603
 
-half598:
+half602:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both599:
+both603:
 	CMPB       40(AX), $0x00
-	JNE        half600
+	JNE        half604
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both601
+	JMP        both605
 
-half600:
+half604:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both601:
+both605:
 	CMPB       64(AX), $0x00
-	JNE        half602
+	JNE        half606
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both603
+	JMP        both607
 
-half602:
+half606:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both603:
+both607:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8731,7 +8710,7 @@ both603:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row595:
+row599:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8787,32 +8766,32 @@ row595:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols605
+	JGT           cols609
 
-cols604:
+cols608:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half606
+	JNE     half610
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both607
+	JMP     both611
 
-half606:
+half610:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both607:
+both611:
 	CMPB    64(AX), $0x00
-	JNE     half608
+	JNE     half612
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both609
+	JMP     both613
 
-half608:
+half612:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both609:
+both613:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8824,30 +8803,30 @@ both609:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half610
+	JNE         half614
 	CMPB        17(AX), $0x00
-	JEQ         near612
+	JEQ         near616
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed613
+	JMP         placed617
 
-near612:
+near616:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed613:
-	JMP both611
+placed617:
+	JMP both615
 
-half610:
+half614:
 	CMPB native+8(FP), $0x00
-	JEQ  ours614
+	JEQ  ours618
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both615
+	JMP  both619
 
-ours614:
+ours618:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8865,39 +8844,39 @@ ours614:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both615:
+both619:
 	CMPB     17(AX), $0x00
-	JEQ      near616
+	JEQ      near620
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed617
+	JMP      placed621
 
-near616:
+near620:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed617:
-both611:
+placed621:
+both615:
 	CMPB    40(AX), $0x00
-	JNE     half618
+	JNE     half622
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both619
+	JMP     both623
 
-half618:
+half622:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both619:
+both623:
 	CMPB    64(AX), $0x00
-	JNE     half620
+	JNE     half624
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both621
+	JMP     both625
 
-half620:
+half624:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both621:
+both625:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8909,30 +8888,30 @@ both621:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half622
+	JNE         half626
 	CMPB        17(AX), $0x00
-	JEQ         near624
+	JEQ         near628
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed625
+	JMP         placed629
 
-near624:
+near628:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed625:
-	JMP both623
+placed629:
+	JMP both627
 
-half622:
+half626:
 	CMPB native+8(FP), $0x00
-	JEQ  ours626
+	JEQ  ours630
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both627
+	JMP  both631
 
-ours626:
+ours630:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8950,77 +8929,77 @@ ours626:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both627:
+both631:
 	CMPB     17(AX), $0x00
-	JEQ      near628
+	JEQ      near632
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed629
+	JMP      placed633
 
-near628:
+near632:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed629:
-both623:
+placed633:
+both627:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols604
+	JLE  cols608
 
-cols605:
+cols609:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols631
+	JGT  cols635
 
-cols630:
+cols634:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half632
+	JNE     half636
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both633
+	JMP     both637
 
-half632:
+half636:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both633:
+both637:
 	CMPB    64(AX), $0x00
-	JNE     half634
+	JNE     half638
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both635
+	JMP     both639
 
-half634:
+half638:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both635:
+both639:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half636
+	JNE         half640
 	CMPB        17(AX), $0x00
-	JEQ         near638
+	JEQ         near642
 	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed639
+	JMP         placed643
 
-near638:
+near642:
 	VMOVUPS Z11, (BX)(CX*4)
 
-placed639:
-	JMP both637
+placed643:
+	JMP both641
 
-half636:
+half640:
 	CMPB native+8(FP), $0x00
-	JEQ  ours640
+	JEQ  ours644
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both641
+	JMP  both645
 
-ours640:
+ours644:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9033,58 +9012,58 @@ ours640:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both641:
+both645:
 	VMOVDQU16 Y11, (BX)(CX*2)
 
-both637:
+both641:
 	CMPB    40(AX), $0x00
-	JNE     half642
+	JNE     half646
 	VMOVUPS (R10)(CX*4), Z11
-	JMP     both643
+	JMP     both647
 
-half642:
+half646:
 	VPMOVZXWD (R10)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both643:
+both647:
 	CMPB    64(AX), $0x00
-	JNE     half644
+	JNE     half648
 	VMOVUPS (R11)(CX*4), Z12
-	JMP     both645
+	JMP     both649
 
-half644:
+half648:
 	VPMOVZXWD (R11)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both645:
+both649:
 	VSUBPS      Z10, Z12, Z12
 	VFMADD213PS Z7, Z8, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z9, Z11
 	CMPB        16(AX), $0x00
-	JNE         half646
+	JNE         half650
 	CMPB        17(AX), $0x00
-	JEQ         near648
+	JEQ         near652
 	VMOVNTPS    Z11, (R12)(CX*4)
-	JMP         placed649
+	JMP         placed653
 
-near648:
+near652:
 	VMOVUPS Z11, (R12)(CX*4)
 
-placed649:
-	JMP both647
+placed653:
+	JMP both651
 
-half646:
+half650:
 	CMPB native+8(FP), $0x00
-	JEQ  ours650
+	JEQ  ours654
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both651
+	JMP  both655
 
-ours650:
+ours654:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9097,59 +9076,59 @@ ours650:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both651:
+both655:
 	VMOVDQU16 Y11, (R12)(CX*2)
 
-both647:
+both651:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols630
+	JLE  cols634
 
-cols631:
+cols635:
 	CMPQ      CX, DX
-	JGE       row652
+	JGE       row656
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half653
+	JNE       half657
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both654
+	JMP       both658
 
-half653:
+half657:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both654:
+both658:
 	CMPB      64(AX), $0x00
-	JNE       half655
+	JNE       half659
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both656
+	JMP       both660
 
-half655:
+half659:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both656:
+both660:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half657
+	JNE         half661
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both658
+	JMP         both662
 
-half657:
+half661:
 	CMPB native+8(FP), $0x00
-	JEQ  ours659
+	JEQ  ours663
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both660
+	JMP  both664
 
-ours659:
+ours663:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9162,50 +9141,50 @@ ours659:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both660:
+both664:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both658:
+both662:
 	CMPB      40(AX), $0x00
-	JNE       half661
+	JNE       half665
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both662
+	JMP       both666
 
-half661:
+half665:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both662:
+both666:
 	CMPB      64(AX), $0x00
-	JNE       half663
+	JNE       half667
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both664
+	JMP       both668
 
-half663:
+half667:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both664:
+both668:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half665
+	JNE         half669
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both666
+	JMP         both670
 
-half665:
+half669:
 	CMPB native+8(FP), $0x00
-	JEQ  ours667
+	JEQ  ours671
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both668
+	JMP  both672
 
-ours667:
+ours671:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9218,11 +9197,11 @@ ours667:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both668:
+both672:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both666:
-row652:
+both670:
+row656:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9230,12 +9209,12 @@ row652:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group573
+	JMP  group577
 
-group574:
-group669:
+group578:
+group673:
 	CMPQ         R9, $0x01
-	JLT          group670
+	JLT          group674
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9246,37 +9225,37 @@ group669:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols672
+	JGT          cols676
 
-cols671:
+cols675:
 	CMPB       40(AX), $0x00
-	JNE        half673
+	JNE        half677
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both674
+	JMP        both678
 
-half673:
+half677:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both674:
+both678:
 	CMPB       64(AX), $0x00
-	JNE        half675
+	JNE        half679
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both676
+	JMP        both680
 
-half675:
+half679:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both676:
+both680:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9307,38 +9286,38 @@ both676:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols671
+	JLE         cols675
 
-cols672:
+cols676:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols678
+	JGT  cols682
 
-cols677:
+cols681:
 	CMPB       40(AX), $0x00
-	JNE        half679
+	JNE        half683
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both680
+	JMP        both684
 
-half679:
+half683:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both680:
+both684:
 	CMPB       64(AX), $0x00
-	JNE        half681
+	JNE        half685
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both682
+	JMP        both686
 
-half681:
+half685:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both682:
+both686:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9357,35 +9336,35 @@ both682:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols677
+	JLE         cols681
 
-cols678:
+cols682:
 	CMPQ       CX, DX
-	JGE        row683
+	JGE        row687
 	CMPB       40(AX), $0x00
-	JNE        half684
+	JNE        half688
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both685
+	JMP        both689
 
-half684:
+half688:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both685:
+both689:
 	CMPB       64(AX), $0x00
-	JNE        half686
+	JNE        half690
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both687
+	JMP        both691
 
-half686:
+half690:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both687:
+both691:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9402,7 +9381,7 @@ both687:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row683:
+row687:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9431,32 +9410,32 @@ row683:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols689
+	JGT           cols693
 
-cols688:
+cols692:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half690
+	JNE     half694
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both691
+	JMP     both695
 
-half690:
+half694:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both691:
+both695:
 	CMPB    64(AX), $0x00
-	JNE     half692
+	JNE     half696
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both693
+	JMP     both697
 
-half692:
+half696:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both693:
+both697:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9468,30 +9447,30 @@ both693:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half694
+	JNE         half698
 	CMPB        17(AX), $0x00
-	JEQ         near696
+	JEQ         near700
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed697
+	JMP         placed701
 
-near696:
+near700:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed697:
-	JMP both695
+placed701:
+	JMP both699
 
-half694:
+half698:
 	CMPB native+8(FP), $0x00
-	JEQ  ours698
+	JEQ  ours702
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both699
+	JMP  both703
 
-ours698:
+ours702:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9509,77 +9488,77 @@ ours698:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both699:
+both703:
 	CMPB     17(AX), $0x00
-	JEQ      near700
+	JEQ      near704
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed701
+	JMP      placed705
 
-near700:
+near704:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed701:
-both695:
+placed705:
+both699:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols688
+	JLE  cols692
 
-cols689:
+cols693:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols703
+	JGT  cols707
 
-cols702:
+cols706:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half704
+	JNE     half708
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both705
+	JMP     both709
 
-half704:
+half708:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both705:
+both709:
 	CMPB    64(AX), $0x00
-	JNE     half706
+	JNE     half710
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both707
+	JMP     both711
 
-half706:
+half710:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both707:
+both711:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half708
+	JNE         half712
 	CMPB        17(AX), $0x00
-	JEQ         near710
+	JEQ         near714
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed711
+	JMP         placed715
 
-near710:
+near714:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed711:
-	JMP both709
+placed715:
+	JMP both713
 
-half708:
+half712:
 	CMPB native+8(FP), $0x00
-	JEQ  ours712
+	JEQ  ours716
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both713
+	JMP  both717
 
-ours712:
+ours716:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -9592,59 +9571,59 @@ ours712:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both713:
+both717:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both709:
+both713:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols702
+	JLE  cols706
 
-cols703:
+cols707:
 	CMPQ      CX, DX
-	JGE       row714
+	JGE       row718
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half715
+	JNE       half719
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both716
+	JMP       both720
 
-half715:
+half719:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both716:
+both720:
 	CMPB      64(AX), $0x00
-	JNE       half717
+	JNE       half721
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both718
+	JMP       both722
 
-half717:
+half721:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both718:
+both722:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half719
+	JNE         half723
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both720
+	JMP         both724
 
-half719:
+half723:
 	CMPB native+8(FP), $0x00
-	JEQ  ours721
+	JEQ  ours725
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both722
+	JMP  both726
 
-ours721:
+ours725:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9657,18 +9636,18 @@ ours721:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both722:
+both726:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both720:
-row714:
+both724:
+row718:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group669
+	JMP  group673
 
-group670:
+group674:
 done474:
 	SFENCE
 	VZEROUPPER
@@ -9680,16 +9659,16 @@ TEXT ·softmaxAVX512(SB), $17176-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half723
-	JMP     both724
+	JNE     half727
+	JMP     both728
 
-half723:
+half727:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both724:
+both728:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -9701,7 +9680,7 @@ both724:
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer726
+	JGT          longer730
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -9710,12 +9689,12 @@ both724:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far727:
+far731:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far727
+	JLT   far731
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 16232(SP)
@@ -9724,22 +9703,22 @@ far727:
 	MOVQ  BX, 16240(SP)
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    off728
+	JZ    off732
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  40(AX), $0x00
-	JNE   half730
+	JNE   half734
 	ADDQ  DI, DI
-	JMP   both731
+	JMP   both735
 
-half730:
-both731:
+half734:
+both735:
 	CMPQ         DI, 32(AX)
-	JNE          off728
+	JNE          off732
 	CMPQ         64(AX), $0x00
-	JEQ          on729
+	JEQ          on733
 	CMPB         120(AX), $0x00
-	JEQ          off728
+	JEQ          off732
 	MOVQ         128(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -9748,19 +9727,19 @@ both731:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear732:
+clear736:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear732
+	JNZ       clear736
 
-on729:
+on733:
 	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16232(SP)
 
-off728:
-sixteen733:
+off732:
+sixteen737:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
@@ -9769,60 +9748,60 @@ sixteen733:
 	MOVQ    SI, 24(SP)
 	MOVQ    24(SP), SI
 	CMPQ    16232(SP), $0x00
-	JEQ     span735
+	JEQ     span739
 	MOVQ    24(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip736
+	JZ      skip740
 	MOVL    (DI)(SI*4), SI
 
-skip736:
+skip740:
 	INCQ SI
 	SUBQ 16256(SP), SI
 	CMPQ SI, $0x40
-	JGT  end734
+	JGT  end738
 
-span735:
+span739:
 	MOVQ         SI, 16264(SP)
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip737
+	JZ           skip741
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         24(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip740
+	JZ           skip744
 	MOVL         (R10)(R8*4), R8
 
-skip740:
+skip744:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip741
+	JZ    skip745
 	MOVL  (R10)(R9*4), R9
 
-skip741:
+skip745:
 	SUBQ  R8, R9
 	INCQ  R9
 	CMPQ  R9, 24(SP)
-	JNE   apart738
+	JNE   apart742
 	CMPQ  24(SP), $0x10
-	JNE   apart738
+	JNE   apart742
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip742
+	JZ    skip746
 	MOVL  (R8)(DI*4), DI
 
-skip742:
+skip746:
 	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels739
+	JMP       labels743
 
-apart738:
+apart742:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9831,22 +9810,22 @@ apart738:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip743
+	JZ           skip747
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole744
+	JLE          whole748
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
-	JMP          have745
+	JMP          have749
 
-whole744:
+whole748:
 	VMOVDQU32 (R8)(DI*4), Z4
 
-have745:
-skip743:
+have749:
+skip747:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9854,36 +9833,36 @@ skip743:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-labels739:
-skip737:
+labels743:
+skip741:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip749
+	JZ           skip753
 	MOVL         (R8)(SI*4), SI
 
-skip749:
+skip753:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
 	MOVQ  DX, R9
 	ADDQ  R9, R9
 	CMPB  16(AX), $0x00
-	JNE   half750
+	JNE   half754
 	ADDQ  R9, R9
-	JMP   both751
+	JMP   both755
 
-half750:
-both751:
+half754:
+both755:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip752
+	JZ    skip756
 	MOVL  (R10)(R8*4), R8
 
-skip752:
+skip756:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -9892,20 +9871,20 @@ skip752:
 	LEAQ  -1(CX)(R11*1), R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip753
+	JZ    skip757
 	MOVL  (R12)(R10*4), R10
 
-skip753:
+skip757:
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip754
+	JZ    skip758
 	MOVL  (R12)(R11*4), R11
 
-skip754:
+skip758:
 	SUBQ R10, R11
 	INCQ R11
 	CMPQ R11, 24(SP)
-	JNE  apart747
+	JNE  apart751
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -9914,20 +9893,20 @@ skip754:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have746
+	JLE  have750
 
-apart747:
+apart751:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half756
+	JNE  half760
 	ADDQ SI, SI
-	JMP  both757
+	JMP  both761
 
-half756:
-both757:
+half760:
+both761:
 	CMPQ         SI, $0x40
-	JLE          few755
+	JLE          few759
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -9938,22 +9917,22 @@ both757:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip758
+	JZ           skip762
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole759
+	JLE          whole763
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have760
+	JMP          have764
 
-whole759:
+whole763:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have760:
-skip758:
+have764:
+skip762:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9968,72 +9947,21 @@ skip758:
 	VMOVDQU64     Z5, 16336(SP)
 	XORQ          SI, SI
 
-ask761:
+ask765:
 	MOVQ         16272(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask761
+	JLT          ask765
 	CMPQ         16232(SP), $0x00
-	JNE          few755
+	JNE          few759
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip762
+	JZ           skip766
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
-	LEAQ         (CX), R9
-	VPBROADCASTD R9, Z5
-	VPADDD       elementNumbers<>+0(SB), Z5, Z5
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z5, Z5
-	MOVQ         64(AX), R10
-	TESTQ        R10, R10
-	JZ           skip763
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(R9), R11
-	CMPQ         R11, 48(AX)
-	JLE          whole764
-	MOVL         $0x0000ffff, R9
-	KMOVW        R9, K1
-	VPGATHERDD   (R10)(Z5*4), K1, Z6
-	VMOVDQA32    Z6, Z5
-	JMP          have765
-
-whole764:
-	VMOVDQU32 (R10)(R9*4), Z5
-
-have765:
-skip763:
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z5, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16400(SP)
-	VEXTRACTI64X4 $0x01, Z5, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z6, Z5, Z5
-	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 16464(SP)
-	XORQ          SI, SI
-
-ask766:
-	MOVQ       16400(SP)(SI*8), DI
-	PREFETCHT0 (DI)
-	PREFETCHT0 64(DI)
-	PREFETCHT0 128(DI)
-	INCQ       SI
-	CMPQ       SI, $0x10
-	JLT        ask766
-
-skip762:
-few755:
-	MOVQ         (AX), SI
-	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
 	VPBROADCASTD R9, Z5
 	VPADDD       elementNumbers<>+0(SB), Z5, Z5
@@ -10064,6 +9992,57 @@ skip767:
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
+	VMOVDQU64     Z8, 16400(SP)
+	VEXTRACTI64X4 $0x01, Z5, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z6, Z5, Z5
+	VPADDQ        Z7, Z5, Z5
+	VMOVDQU64     Z5, 16464(SP)
+	XORQ          SI, SI
+
+ask770:
+	MOVQ       16400(SP)(SI*8), DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	INCQ       SI
+	CMPQ       SI, $0x10
+	JLT        ask770
+
+skip766:
+few759:
+	MOVQ         (AX), SI
+	MOVQ         8(AX), DI
+	LEAQ         (CX), R9
+	VPBROADCASTD R9, Z5
+	VPADDD       elementNumbers<>+0(SB), Z5, Z5
+	VPBROADCASTD 48(AX), Z6
+	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
+	VPMINUD      Z6, Z5, Z5
+	MOVQ         64(AX), R10
+	TESTQ        R10, R10
+	JZ           skip771
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	LEAQ         16(R9), R11
+	CMPQ         R11, 48(AX)
+	JLE          whole772
+	MOVL         $0x0000ffff, R9
+	KMOVW        R9, K1
+	VPGATHERDD   (R10)(Z5*4), K1, Z6
+	VMOVDQA32    Z6, Z5
+	JMP          have773
+
+whole772:
+	VMOVDQU32 (R10)(R9*4), Z5
+
+have773:
+skip771:
+	VPBROADCASTQ  DI, Z6
+	VPBROADCASTQ  SI, Z7
+	VEXTRACTI64X4 $0x00, Z5, Y8
+	VPMOVZXDQ     Y8, Z8
+	VPMULUDQ      Z6, Z8, Z8
+	VPADDQ        Z7, Z8, Z8
 	VMOVDQU64     Z8, 16528(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
@@ -10074,12 +10053,12 @@ skip767:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half770
+	JNE           half774
 	ADDQ          R9, R9
-	JMP           both771
+	JMP           both775
 
-half770:
-both771:
+half774:
+both775:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  24(SP), R11
@@ -10088,24 +10067,24 @@ both771:
 	ANDQ  $-16, R10
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip773
+	JZ    skip777
 	MOVL  (R12)(R11*4), R11
 
-skip773:
+skip777:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact772
+	JGT   exact776
 	MOVQ  R10, R9
 
-exact772:
+exact776:
 	CMPB 16(AX), $0x00
-	JNE  half774
+	JNE  half778
 
-piece776:
+piece780:
 	CMPQ            R9, $0x10
-	JLT             short777
+	JLT             short781
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10153,11 +10132,11 @@ piece776:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece776
+	JMP             piece780
 
-short777:
+short781:
 	TESTQ        R9, R9
-	JZ           pieces778
+	JZ           pieces782
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10228,13 +10207,13 @@ short777:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces778:
-	JMP both775
+pieces782:
+	JMP both779
 
-half774:
-piece779:
+half778:
+piece783:
 	CMPQ            R9, $0x10
-	JLT             short780
+	JLT             short784
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10294,11 +10273,11 @@ piece779:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece779
+	JMP             piece783
 
-short780:
+short784:
 	TESTQ        R9, R9
-	JZ           pieces781
+	JZ           pieces785
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10381,11 +10360,11 @@ short780:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces781:
-both775:
-	JMP read748
+pieces785:
+both779:
+	JMP read752
 
-have746:
+have750:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10394,16 +10373,16 @@ have746:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half782
+	JNE  half786
 	ADDQ R13, R13
-	JMP  both783
+	JMP  both787
 
-half782:
-both783:
+half786:
+both787:
 	CMPB 16(AX), $0x00
-	JNE  half784
+	JNE  half788
 
-piece786:
+piece790:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10438,11 +10417,11 @@ piece786:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece786
-	JMP             both785
+	JG              piece790
+	JMP             both789
 
-half784:
-piece787:
+half788:
+piece791:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10489,10 +10468,10 @@ piece787:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece787
+	JG              piece791
 
-both785:
-read748:
+both789:
+read752:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10511,14 +10490,14 @@ read748:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four788:
+four792:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four788
+	JLT          four792
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10535,10 +10514,10 @@ four788:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip789
+	JZ           skip793
 	MOVL         (DI)(SI*4), SI
 
-skip789:
+skip793:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10550,56 +10529,56 @@ skip789:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip790
+	JZ      skip794
 	MOVL    (R8)(DI*4), DI
 
-skip790:
+skip794:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	CMPB  18(AX), $0x00
-	JEQ   near791
+	JEQ   near795
 	CMPB  16(AX), $0x00
-	JNE   near791
+	JNE   near795
 	CMPQ  64(AX), $0x00
-	JNE   near791
+	JNE   near795
 	ANDQ  $-256, SI
 	SHRQ  $0x06, SI
 	RORB  $0x02, SI
 	SHLQ  $0x06, SI
-	JMP   asked792
+	JMP   asked796
 
-near791:
-asked792:
+near795:
+asked796:
 	LEAQ  3584(BX), R8
 	MOVQ  16240(SP), R9
 	MOVQ  16248(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip794
+	JZ    skip798
 	MOVL  (R12)(R11*4), R11
 
-skip794:
+skip798:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near793
+	JEQ   near797
 	MOVQ  BX, R11
 
-near793:
+near797:
 	CMPB 16(AX), $0x00
-	JNE  half795
+	JNE  half799
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four797:
+four801:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled798
+	JEQ           unlabelled802
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10620,26 +10599,26 @@ four797:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled798:
+unlabelled802:
 	CMPB       18(AX), $0x00
-	JEQ        near799
+	JEQ        near803
 	CMPB       16(AX), $0x00
-	JNE        near799
+	JNE        near803
 	CMPQ       64(AX), $0x00
-	JNE        near799
+	JNE        near803
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same801
+	JNZ        same805
 	ADDQ       $0x00003000, SI
 
-same801:
-	JMP asked800
+same805:
+	JMP asked804
 
-near799:
+near803:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -10647,14 +10626,14 @@ near799:
 	PREFETCHT0 64(DI)
 	ADDQ       $0x00000080, DI
 
-asked800:
+asked804:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	PREFETCHT0   128(R11)
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none802
+	JLT          none806
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10668,23 +10647,23 @@ asked800:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near803
+	JNZ          near807
 	CMPB         41(AX), $0x00
-	JEQ          near803
+	JEQ          near807
 	VMOVNTDQ     Z13, -256(R9)
 	VMOVNTDQ     Z14, -192(R9)
 	VMOVNTDQ     Z15, -128(R9)
 	VMOVNTDQ     Z16, -64(R9)
-	JMP          moved804
+	JMP          moved808
 
-near803:
+near807:
 	VMOVDQU64 Z13, -256(R9)
 	VMOVDQU64 Z14, -192(R9)
 	VMOVDQU64 Z15, -128(R9)
 	VMOVDQU64 Z16, -64(R9)
 
-moved804:
-none802:
+moved808:
+none806:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10769,21 +10748,21 @@ none802:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four797
-	JMP          both796
+	JLT          four801
+	JMP          both800
 
-half795:
+half799:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four805:
+four809:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled806
+	JEQ           unlabelled810
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10804,7 +10783,7 @@ four805:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled806:
+unlabelled810:
 	PREFETCHT0   (SI)
 	ADDQ         $0x00000040, SI
 	PREFETCHT0   (DI)
@@ -10813,7 +10792,7 @@ unlabelled806:
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none807
+	JLT          none811
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10823,19 +10802,19 @@ unlabelled806:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near808
+	JNZ          near812
 	CMPB         41(AX), $0x00
-	JEQ          near808
+	JEQ          near812
 	VMOVNTDQ     Z13, -128(R9)
 	VMOVNTDQ     Z14, -64(R9)
-	JMP          moved809
+	JMP          moved813
 
-near808:
+near812:
 	VMOVDQU64 Z13, -128(R9)
 	VMOVDQU64 Z14, -64(R9)
 
-moved809:
-none807:
+moved813:
+none811:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10883,12 +10862,12 @@ none807:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four805
+	JLT          four809
 
-both796:
-line810:
+both800:
+line814:
 	CMPQ         R10, $0x40
-	JLT          last811
+	JLT          last815
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -10896,19 +10875,19 @@ line810:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near812
+	JNZ          near816
 	CMPB         41(AX), $0x00
-	JEQ          near812
+	JEQ          near816
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved813
+	JMP          moved817
 
-near812:
+near816:
 	VMOVDQU64 Z9, -64(R9)
 
-moved813:
-	JMP line810
+moved817:
+	JMP line814
 
-last811:
+last815:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10933,7 +10912,7 @@ last811:
 	VMOVUPS      Z5, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip814
+	JZ           skip818
 	VSUBPS       Z3, Z4, Z3
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -10950,10 +10929,10 @@ last811:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip814:
+skip818:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip815
+	JZ           skip819
 	VBROADCASTSS 104(AX), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VRCP14PS     Z5, Z4
@@ -10964,33 +10943,33 @@ skip814:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half816
+	JNE          half820
 	ADDQ         SI, SI
-	JMP          both817
+	JMP          both821
 
-half816:
-both817:
+half820:
+both821:
 	MOVQ  CX, DI
 	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip819
+	JZ    skip823
 	MOVL  (R9)(DI*4), DI
 
-skip819:
+skip823:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip820
+	JZ    skip824
 	MOVL  (R9)(R8*4), R8
 
-skip820:
+skip824:
 	SUBQ      DI, R8
 	INCQ      R8
 	CMPQ      R8, 24(SP)
-	JNE       apart818
+	JNE       apart822
 	CMPQ      16232(SP), $0x00
-	JEQ       apart818
+	JEQ       apart822
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -11009,11 +10988,11 @@ skip820:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half822
+	JNE       half826
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece824:
+piece828:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -11065,14 +11044,14 @@ piece824:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece824
-	JMP           both823
+	JNE           piece828
+	JMP           both827
 
-half822:
+half826:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece825:
+piece829:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -11116,7 +11095,7 @@ piece825:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours826
+	JEQ           ours830
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11133,9 +11112,9 @@ piece825:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both827
+	JMP  both831
 
-ours826:
+ours830:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11186,7 +11165,7 @@ ours826:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both827:
+both831:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11216,39 +11195,39 @@ both827:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece825
+	JNE           piece829
 
-both823:
-	JMP written821
+both827:
+	JMP written825
 
-apart818:
+apart822:
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPQ      16232(SP), $0x00
-	JEQ       off828
+	JEQ       off832
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	CMPB      40(AX), $0x00
-	JNE       half829
+	JNE       half833
 	ADDQ      SI, SI
-	JMP       both830
+	JMP       both834
 
-half829:
-both830:
+half833:
+both834:
 	CMPQ  SI, $0x40
-	JLE   off828
+	JLE   off832
 	CMPB  40(AX), $0x00
-	JNE   half831
+	JNE   half835
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off833
+	JEQ   off837
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off833:
+off837:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11257,22 +11236,22 @@ off833:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip834
+	JZ           skip838
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole835
+	JLE          whole839
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have836
+	JMP          have840
 
-whole835:
+whole839:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have836:
-skip834:
+have840:
+skip838:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11288,12 +11267,12 @@ skip834:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half837
+	JNE           half841
 	ADDQ          SI, SI
-	JMP           both838
+	JMP           both842
 
-half837:
-both838:
+half841:
+both842:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11301,7 +11280,7 @@ both838:
 	SHLQ $0x04, DI
 	ADDQ BX, DI
 
-piece839:
+piece843:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11377,21 +11356,21 @@ piece839:
 	MOVQ          16776(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece839
-	JMP           both832
+	JNZ           piece843
+	JMP           both836
 
-half831:
+half835:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off840
+	JEQ   off844
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off840:
+off844:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11400,22 +11379,22 @@ off840:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip841
+	JZ           skip845
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole842
+	JLE          whole846
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have843
+	JMP          have847
 
-whole842:
+whole846:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have843:
-skip841:
+have847:
+skip845:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11431,12 +11410,12 @@ skip841:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half844
+	JNE           half848
 	ADDQ          SI, SI
-	JMP           both845
+	JMP           both849
 
-half844:
-both845:
+half848:
+both849:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11444,7 +11423,7 @@ both845:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece846:
+piece850:
 	SUBQ          $0x00000200, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11485,7 +11464,7 @@ piece846:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours847
+	JEQ           ours851
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11502,9 +11481,9 @@ piece846:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both848
+	JMP  both852
 
-ours847:
+ours851:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11555,7 +11534,7 @@ ours847:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both848:
+both852:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11612,25 +11591,25 @@ both848:
 	MOVQ          16904(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece846
+	JNZ           piece850
 
-both832:
-	JMP written821
+both836:
+	JMP written825
 
-off828:
+off832:
 	CMPB  40(AX), $0x00
-	JNE   half849
+	JNE   half853
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off851
+	JEQ   off855
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off851:
+off855:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11639,22 +11618,22 @@ off851:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip852
+	JZ           skip856
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole853
+	JLE          whole857
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have854
+	JMP          have858
 
-whole853:
+whole857:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have854:
-skip852:
+have858:
+skip856:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11671,15 +11650,15 @@ skip852:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half855
+	JNE           half859
 	ADDQ          R8, R8
-	JMP           both856
+	JMP           both860
 
-half855:
-both856:
+half859:
+both860:
 	XORQ SI, SI
 
-piece857:
+piece861:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11765,21 +11744,21 @@ piece857:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece857
-	JMP           both850
+	JG            piece861
+	JMP           both854
 
-half849:
+half853:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off858
+	JEQ   off862
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off858:
+off862:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11788,22 +11767,22 @@ off858:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip859
+	JZ           skip863
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole860
+	JLE          whole864
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have861
+	JMP          have865
 
-whole860:
+whole864:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have861:
-skip859:
+have865:
+skip863:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11820,15 +11799,15 @@ skip859:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half862
+	JNE           half866
 	ADDQ          R8, R8
-	JMP           both863
+	JMP           both867
 
-half862:
-both863:
+half866:
+both867:
 	XORQ SI, SI
 
-piece864:
+piece868:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11867,7 +11846,7 @@ piece864:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours865
+	JEQ           ours869
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11884,9 +11863,9 @@ piece864:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both866
+	JMP  both870
 
-ours865:
+ours869:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11937,7 +11916,7 @@ ours865:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both866:
+both870:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -12006,31 +11985,31 @@ both866:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece864
+	JG            piece868
 
-both850:
-written821:
-skip815:
+both854:
+written825:
+skip819:
 	CMPQ  16232(SP), $0x00
-	JEQ   off867
+	JEQ   off871
 	MOVQ  16264(SP), SI
 	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16248(SP)
 
-off867:
+off871:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen733
+	JLT  sixteen737
 
-end734:
+end738:
 	LEAQ 3584(BX), DX
 	MOVQ 16240(SP), BX
 	MOVQ 16248(SP), SI
 
-line868:
+line872:
 	CMPQ         SI, $0x40
-	JLT          last869
+	JLT          last873
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -12038,19 +12017,19 @@ line868:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near870
+	JNZ          near874
 	CMPB         41(AX), $0x00
-	JEQ          near870
+	JEQ          near874
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved871
+	JMP          moved875
 
-near870:
+near874:
 	VMOVDQU64 Z0, -64(BX)
 
-moved871:
-	JMP line868
+moved875:
+	JMP line872
 
-last869:
+last873:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -12064,41 +12043,41 @@ last869:
 	MOVQ      DX, 136(AX)
 	MOVQ      16256(SP), CX
 	MOVQ      CX, 128(AX)
-	JMP       done725
+	JMP       done729
 
-longer726:
+longer730:
 	MOVQ  (AX), CX
 	XORQ  SI, SI
 	CMPB  18(AX), $0x00
-	JEQ   skip872
+	JEQ   skip876
 	MOVQ  48(AX), SI
 	IMULQ 8(AX), SI
 	ADDQ  CX, SI
 	SUBQ  $0x00004000, SI
 
-skip872:
+skip876:
 	MOVQ SI, 17168(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far873:
+far877:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far873
+	JLT  far877
 
-turn874:
+turn878:
 	CMPQ  BX, 48(AX)
-	JCC   skip875
+	JCC   skip879
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have876
+	JZ    have880
 	MOVL  (CX)(BX*4), SI
 
-have876:
+have880:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12106,22 +12085,22 @@ have876:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even877
+	JZ    even881
 	LEAQ  (CX)(SI*4), CX
 
-even877:
+even881:
 	CMPQ  64(AX), $0x00
-	JEQ   all878
+	JEQ   all882
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next880
+	JGE   next884
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next880:
+next884:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12131,11 +12110,11 @@ next880:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols882
+	JGT          cols886
 
-cols881:
+cols885:
 	CMPB       16(AX), $0x00
-	JNE        half883
+	JNE        half887
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	PREFETCHT0 128(SI)(CX*4)
@@ -12144,9 +12123,9 @@ cols881:
 	VMAXPS     64(DI)(CX*4), Z5, Z5
 	VMAXPS     128(DI)(CX*4), Z6, Z6
 	VMAXPS     192(DI)(CX*4), Z7, Z7
-	JMP        both884
+	JMP        both888
 
-half883:
+half887:
 	PREFETCHT0 (SI)(CX*2)
 	PREFETCHT0 64(SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
@@ -12160,42 +12139,14 @@ half883:
 	VMAXPS     Z9, Z6, Z6
 	VMAXPS     Z8, Z7, Z7
 
-both884:
+both888:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
-	CMPQ R8, DX
-	JLE  cols881
-
-cols882:
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols886
-
-cols885:
-	CMPB       16(AX), $0x00
-	JNE        half887
-	PREFETCHT0 (SI)(CX*4)
-	PREFETCHT0 64(SI)(CX*4)
-	VMAXPS     (DI)(CX*4), Z4, Z4
-	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both888
-
-half887:
-	PREFETCHT0 (SI)(CX*2)
-	VMOVUPS    (DI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z9
-	VPANDD     Z3, Z8, Z8
-	VMAXPS     Z9, Z4, Z4
-	VMAXPS     Z8, Z5, Z5
-
-both888:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R8
 	CMPQ R8, DX
 	JLE  cols885
 
 cols886:
-	LEAQ 16(CX), R8
+	LEAQ 32(CX), R8
 	CMPQ R8, DX
 	JGT  cols890
 
@@ -12203,40 +12154,68 @@ cols889:
 	CMPB       16(AX), $0x00
 	JNE        half891
 	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z3
+	PREFETCHT0 64(SI)(CX*4)
+	VMAXPS     (DI)(CX*4), Z4, Z4
+	VMAXPS     64(DI)(CX*4), Z5, Z5
 	JMP        both892
 
 half891:
 	PREFETCHT0 (SI)(CX*2)
+	VMOVUPS    (DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z9
+	VPANDD     Z3, Z8, Z8
+	VMAXPS     Z9, Z4, Z4
+	VMAXPS     Z8, Z5, Z5
+
+both892:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols889
+
+cols890:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols894
+
+cols893:
+	CMPB       16(AX), $0x00
+	JNE        half895
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z3
+	JMP        both896
+
+half895:
+	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both892:
+both896:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols889
+	JLE    cols893
 
-cols890:
+cols894:
 	CMPQ       CX, DX
-	JGE        row893
+	JGE        row897
 	CMPB       16(AX), $0x00
-	JNE        half894
+	JNE        half898
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both895
+	JMP        both899
 
-half894:
+half898:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both895:
+both899:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row893:
+row897:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12250,22 +12229,22 @@ row893:
 	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
-	JMP           listed879
+	JMP           listed883
 
-all878:
+all882:
 	CMPQ DI, 17168(SP)
-	JGE  none896
+	JGE  none900
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row897
+	JMP  row901
 
-none896:
+none900:
 	XORQ SI, SI
 
-row897:
+row901:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12275,60 +12254,60 @@ row897:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols899
+	JGT          cols903
 
-cols898:
+cols902:
 	CMPB       16(AX), $0x00
-	JNE        half900
+	JNE        half904
 	TESTQ      SI, SI
-	JZ         near902
+	JZ         near906
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same904
+	JNZ        same908
 	ADDQ       $0x00003000, SI
 
-same904:
-	JMP asked903
+same908:
+	JMP asked907
 
-near902:
+near906:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
 	PREFETCHT0 3264(DI)(CX*4)
 
-asked903:
+asked907:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
 	VMAXPS 128(DI)(CX*4), Z6, Z6
 	VMAXPS 192(DI)(CX*4), Z7, Z7
-	JMP    both901
+	JMP    both905
 
-half900:
+half904:
 	TESTQ      SI, SI
-	JZ         near905
+	JZ         near909
 	TESTQ      $0x0000007f, CX
-	JNZ        asked906
+	JNZ        asked910
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same907
+	JNZ        same911
 	ADDQ       $0x00003000, SI
 
-same907:
-	JMP asked906
+same911:
+	JMP asked910
 
-near905:
+near909:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 
-asked906:
+asked910:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
@@ -12340,197 +12319,197 @@ asked906:
 	VMAXPS  Z9, Z6, Z6
 	VMAXPS  Z8, Z7, Z7
 
-both901:
+both905:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols898
+	JLE  cols902
 
-cols899:
+cols903:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols909
+	JGT  cols913
 
-cols908:
+cols912:
 	CMPB       16(AX), $0x00
-	JNE        half910
+	JNE        half914
 	TESTQ      SI, SI
-	JZ         near912
+	JZ         near916
 	TESTQ      $0x0000003f, CX
-	JNZ        asked913
+	JNZ        asked917
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same914
+	JNZ        same918
 	ADDQ       $0x00003000, SI
 
-same914:
-	JMP asked913
+same918:
+	JMP asked917
 
-near912:
+near916:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 
-asked913:
+asked917:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
-	JMP    both911
+	JMP    both915
 
-half910:
+half914:
 	TESTQ      SI, SI
-	JZ         near915
+	JZ         near919
 	TESTQ      $0x0000007f, CX
-	JNZ        asked916
+	JNZ        asked920
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same917
+	JNZ        same921
 	ADDQ       $0x00003000, SI
 
-same917:
-	JMP asked916
+same921:
+	JMP asked920
 
-near915:
+near919:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked916:
+asked920:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
 	VMAXPS  Z9, Z4, Z4
 	VMAXPS  Z8, Z5, Z5
 
-both911:
+both915:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols908
+	JLE  cols912
 
-cols909:
+cols913:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols919
+	JGT  cols923
 
-cols918:
+cols922:
 	CMPB       16(AX), $0x00
-	JNE        half920
+	JNE        half924
 	TESTQ      SI, SI
-	JZ         near922
+	JZ         near926
 	TESTQ      $0x0000003f, CX
-	JNZ        asked923
+	JNZ        asked927
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same924
+	JNZ        same928
 	ADDQ       $0x00003000, SI
 
-same924:
-	JMP asked923
+same928:
+	JMP asked927
 
-near922:
+near926:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked923:
+asked927:
 	VMOVUPS (DI)(CX*4), Z3
-	JMP     both921
+	JMP     both925
 
-half920:
+half924:
 	TESTQ      SI, SI
-	JZ         near925
+	JZ         near929
 	TESTQ      $0x0000007f, CX
-	JNZ        asked926
+	JNZ        asked930
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same927
+	JNZ        same931
 	ADDQ       $0x00003000, SI
 
-same927:
-	JMP asked926
+same931:
+	JMP asked930
 
-near925:
+near929:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked926:
+asked930:
 	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both921:
+both925:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols918
+	JLE    cols922
 
-cols919:
+cols923:
 	CMPQ       CX, DX
-	JGE        row928
+	JGE        row932
 	CMPB       16(AX), $0x00
-	JNE        half929
+	JNE        half933
 	TESTQ      SI, SI
-	JZ         near931
+	JZ         near935
 	TESTQ      $0x0000003f, CX
-	JNZ        asked932
+	JNZ        asked936
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same933
+	JNZ        same937
 	ADDQ       $0x00003000, SI
 
-same933:
-	JMP asked932
+same937:
+	JMP asked936
 
-near931:
+near935:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked932:
+asked936:
 	VMOVUPS.Z (DI)(CX*4), K2, Z3
-	JMP       both930
+	JMP       both934
 
-half929:
+half933:
 	TESTQ      SI, SI
-	JZ         near934
+	JZ         near938
 	TESTQ      $0x0000007f, CX
-	JNZ        asked935
+	JNZ        asked939
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same936
+	JNZ        same940
 	ADDQ       $0x00003000, SI
 
-same936:
-	JMP asked935
+same940:
+	JMP asked939
 
-near934:
+near938:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked935:
+asked939:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both930:
+both934:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row928:
+row932:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12545,18 +12524,18 @@ row928:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-listed879:
-skip875:
+listed883:
+skip879:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip937
+	JCC   skip941
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have938
+	JZ    have942
 	MOVL  (CX)(BX*4), SI
 
-have938:
+have942:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12564,10 +12543,10 @@ have938:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even939
+	JZ    even943
 	LEAQ  (R10)(CX*4), R10
 
-even939:
+even943:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -12575,30 +12554,30 @@ even939:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols941
+	JGT          cols945
 
-cols940:
+cols944:
 	CMPB    16(AX), $0x00
-	JNE     half942
+	JNE     half946
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both943
+	JMP     both947
 
-half942:
+half946:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both943:
+both947:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half944
+	JNE          half948
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -12677,9 +12656,9 @@ both943:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both945
+	JMP          both949
 
-half944:
+half948:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element3d9dd553<>+0(SB), Z11
@@ -12722,33 +12701,33 @@ half944:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both945:
+both949:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols940
+	JLE  cols944
 
-cols941:
+cols945:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols947
+	JGT  cols951
 
-cols946:
+cols950:
 	CMPB    16(AX), $0x00
-	JNE     half948
+	JNE     half952
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both949
+	JMP     both953
 
-half948:
+half952:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both949:
+both953:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half950
+	JNE          half954
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -12793,9 +12772,9 @@ both949:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both951
+	JMP          both955
 
-half950:
+half954:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -12820,31 +12799,31 @@ half950:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both951:
+both955:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols946
+	JLE  cols950
 
-cols947:
+cols951:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols953
+	JGT  cols957
 
-cols952:
+cols956:
 	CMPB    16(AX), $0x00
-	JNE     half954
+	JNE     half958
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both955
+	JMP     both959
 
-half954:
+half958:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both955:
+both959:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half956
+	JNE          half960
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -12872,9 +12851,9 @@ both955:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both957
+	JMP          both961
 
-half956:
+half960:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z8
@@ -12890,28 +12869,28 @@ half956:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both957:
+both961:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols952
+	JLE  cols956
 
-cols953:
+cols957:
 	CMPQ      CX, DX
-	JGE       row958
+	JGE       row962
 	CMPB      16(AX), $0x00
-	JNE       half959
+	JNE       half963
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both960
+	JMP       both964
 
-half959:
+half963:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both960:
+both964:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half961
+	JNE          half965
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -12940,9 +12919,9 @@ both960:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both962
+	JMP          both966
 
-half961:
+half965:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VBROADCASTSS element3d9dd553<>+0(SB), Z7
@@ -12959,8 +12938,8 @@ half961:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both962:
-row958:
+both966:
+row962:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -12975,28 +12954,28 @@ row958:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip964
+	JZ            skip968
 	MOVL          (CX)(SI*4), R8
 
-skip964:
+skip968:
 	TESTQ  R8, R8
-	JS     unlabelled963
+	JS     unlabelled967
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled963:
-skip937:
+unlabelled967:
+skip941:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip965
+	JCC   skip969
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have966
+	JZ    have970
 	MOVL  (CX)(BX*4), SI
 
-have966:
+have970:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13004,17 +12983,17 @@ have966:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even967
+	JZ    even971
 	LEAQ  (R10)(CX*4), R10
 
-even967:
+even971:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip968
+	JZ    skip972
 	MOVL  (CX)(SI*4), R8
 
-skip968:
+skip972:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -13022,81 +13001,81 @@ skip968:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled969
+	JS     unlabelled973
 	CMPB   16(AX), $0x00
-	JNE    half970
+	JNE    half974
 	VMOVSS (DI)(R8*4), X4
-	JMP    both971
+	JMP    both975
 
-half970:
+half974:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both971:
+both975:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled969
+	JNE          unlabelled973
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next973:
+next977:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last975
+	JGT     last979
 	CMPB    16(AX), $0x00
-	JNE     half976
+	JNE     half980
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both977
+	JMP     both981
 
-half976:
+half980:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both977:
+both981:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found972
+	JNZ    found976
 	ADDQ   $0x10, CX
-	JMP    next973
+	JMP    next977
 
-last975:
+last979:
 	CMPQ      CX, DX
-	JGE       end974
+	JGE       end978
 	CMPB      16(AX), $0x00
-	JNE       half978
+	JNE       half982
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both979
+	JMP       both983
 
-half978:
+half982:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both979:
+both983:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found972
+	JNZ    found976
 	MOVQ   DX, CX
-	JMP    end974
+	JMP    end978
 
-found972:
+found976:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end974:
+end978:
 	CMPQ CX, R8
-	JNE  unlabelled969
+	JNE  unlabelled973
 	INCQ 112(AX)
 
-unlabelled969:
+unlabelled973:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip980
+	JZ           skip984
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -13105,35 +13084,35 @@ unlabelled969:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols982
+	JGT          cols986
 
-cols981:
+cols985:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half983
+	JNE      half987
 	CMPB     41(AX), $0x00
-	JEQ      near985
+	JEQ      near989
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed986
+	JMP      placed990
 
-near985:
+near989:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed986:
-	JMP both984
+placed990:
+	JMP both988
 
-half983:
+half987:
 	CMPB native+8(FP), $0x00
-	JEQ  ours987
+	JEQ  ours991
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -13142,9 +13121,9 @@ half983:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both988
+	JMP  both992
 
-ours987:
+ours991:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -13173,57 +13152,57 @@ ours987:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both988:
+both992:
 	CMPB     41(AX), $0x00
-	JEQ      near989
+	JEQ      near993
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed990
+	JMP      placed994
 
-near989:
+near993:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed990:
-both984:
+placed994:
+both988:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols981
+	JLE  cols985
 
-cols982:
+cols986:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols992
+	JGT  cols996
 
-cols991:
+cols995:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half993
+	JNE      half997
 	CMPB     41(AX), $0x00
-	JEQ      near995
+	JEQ      near999
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed996
+	JMP      placed1000
 
-near995:
+near999:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed996:
-	JMP both994
+placed1000:
+	JMP both998
 
-half993:
+half997:
 	CMPB native+8(FP), $0x00
-	JEQ  ours997
+	JEQ  ours1001
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both998
+	JMP  both1002
 
-ours997:
+ours1001:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -13241,52 +13220,52 @@ ours997:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both998:
+both1002:
 	CMPB     41(AX), $0x00
-	JEQ      near999
+	JEQ      near1003
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed1000
+	JMP      placed1004
 
-near999:
+near1003:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed1000:
-both994:
+placed1004:
+both998:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols991
+	JLE  cols995
 
-cols992:
+cols996:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1002
+	JGT  cols1006
 
-cols1001:
+cols1005:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half1003
+	JNE      half1007
 	CMPB     41(AX), $0x00
-	JEQ      near1005
+	JEQ      near1009
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed1006
+	JMP      placed1010
 
-near1005:
+near1009:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed1006:
-	JMP both1004
+placed1010:
+	JMP both1008
 
-half1003:
+half1007:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1007
+	JEQ  ours1011
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both1008
+	JMP  both1012
 
-ours1007:
+ours1011:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13299,34 +13278,34 @@ ours1007:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both1008:
+both1012:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both1004:
+both1008:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1001
+	JLE  cols1005
 
-cols1002:
+cols1006:
 	CMPQ    CX, DX
-	JGE     row1009
+	JGE     row1013
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half1010
+	JNE     half1014
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both1011
+	JMP     both1015
 
-half1010:
+half1014:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1012
+	JEQ  ours1016
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both1013
+	JMP  both1017
 
-ours1012:
+ours1016:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -13339,19 +13318,19 @@ ours1012:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both1013:
+both1017:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both1011:
-row1009:
-skip980:
-skip965:
+both1015:
+row1013:
+skip984:
+skip969:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn874
+	JLT  turn878
 
-done725:
+done729:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
@@ -13378,16 +13357,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half1014
-	JMP     both1015
+	JNE     half1018
+	JMP     both1019
 
-half1014:
+half1018:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both1015:
+both1019:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -13406,15 +13385,15 @@ both1015:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1016:
+rows1020:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols1018
+	JGT  cols1022
 
-cols1017:
+cols1021:
 	CMPB       16(AX), $0x00
-	JNE        half1019
+	JNE        half1023
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -13423,9 +13402,9 @@ cols1017:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both1020
+	JMP        both1024
 
-half1019:
+half1023:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -13433,9 +13412,9 @@ half1019:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both1020:
+both1024:
 	CMPB       40(AX), $0x00
-	JNE        half1021
+	JNE        half1025
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -13444,9 +13423,9 @@ both1020:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both1022
+	JMP        both1026
 
-half1021:
+half1025:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -13454,7 +13433,7 @@ half1021:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both1022:
+both1026:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -13474,7 +13453,7 @@ both1022:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1023
+	JNE          half1027
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -13556,7 +13535,7 @@ both1022:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1025
+	JZ           skip1029
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13595,27 +13574,27 @@ both1022:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half1026
+	JNE          half1030
 	CMPB         65(AX), $0x00
-	JEQ          near1028
+	JEQ          near1032
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1029
+	JMP          placed1033
 
-near1028:
+near1032:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed1029:
-	JMP both1027
+placed1033:
+	JMP both1031
 
-half1026:
+half1030:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1030
+	JEQ  ours1034
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -13624,9 +13603,9 @@ half1026:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both1031
+	JMP  both1035
 
-ours1030:
+ours1034:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13655,23 +13634,23 @@ ours1030:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1031:
+both1035:
 	CMPB     65(AX), $0x00
-	JEQ      near1032
+	JEQ      near1036
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1033
+	JMP      placed1037
 
-near1032:
+near1036:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1033:
-both1027:
-skip1025:
-	JMP both1024
+placed1037:
+both1031:
+skip1029:
+	JMP both1028
 
-half1023:
+half1027:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VBROADCASTSS element3f800000<>+0(SB), Z17
 	VBROADCASTSS element3d9dd553<>+0(SB), Z18
@@ -13716,7 +13695,7 @@ half1023:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1034
+	JZ           skip1038
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13743,27 +13722,27 @@ half1023:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half1035
+	JNE          half1039
 	CMPB         65(AX), $0x00
-	JEQ          near1037
+	JEQ          near1041
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1038
+	JMP          placed1042
 
-near1037:
+near1041:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed1038:
-	JMP both1036
+placed1042:
+	JMP both1040
 
-half1035:
+half1039:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1039
+	JEQ  ours1043
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -13772,9 +13751,9 @@ half1035:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both1040
+	JMP  both1044
 
-ours1039:
+ours1043:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13803,23 +13782,23 @@ ours1039:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1040:
+both1044:
 	CMPB     65(AX), $0x00
-	JEQ      near1041
+	JEQ      near1045
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1042
+	JMP      placed1046
 
-near1041:
+near1045:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1042:
-both1036:
-skip1034:
-both1024:
+placed1046:
+both1040:
+skip1038:
+both1028:
 	DECQ          R8
-	JNZ           more1043
+	JNZ           more1047
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13856,46 +13835,46 @@ both1024:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1043:
+more1047:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols1017
+	JLE  cols1021
 
-cols1018:
+cols1022:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols1045
+	JGT  cols1049
 
-cols1044:
+cols1048:
 	CMPB       16(AX), $0x00
-	JNE        half1046
+	JNE        half1050
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1047
+	JMP        both1051
 
-half1046:
+half1050:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both1047:
+both1051:
 	CMPB       40(AX), $0x00
-	JNE        half1048
+	JNE        half1052
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1049
+	JMP        both1053
 
-half1048:
+half1052:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both1049:
+both1053:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -13907,7 +13886,7 @@ both1049:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1050
+	JNE          half1054
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -13955,7 +13934,7 @@ both1049:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1052
+	JZ           skip1056
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13976,30 +13955,30 @@ both1049:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half1053
+	JNE          half1057
 	CMPB         65(AX), $0x00
-	JEQ          near1055
+	JEQ          near1059
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1056
+	JMP          placed1060
 
-near1055:
+near1059:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1056:
-	JMP both1054
+placed1060:
+	JMP both1058
 
-half1053:
+half1057:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1057
+	JEQ  ours1061
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both1058
+	JMP  both1062
 
-ours1057:
+ours1061:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14017,21 +13996,21 @@ ours1057:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both1058:
+both1062:
 	CMPB     65(AX), $0x00
-	JEQ      near1059
+	JEQ      near1063
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1060
+	JMP      placed1064
 
-near1059:
+near1063:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1060:
-both1054:
-skip1052:
-	JMP both1051
+placed1064:
+both1058:
+skip1056:
+	JMP both1055
 
-half1050:
+half1054:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3d9dd553<>+0(SB), Z12
@@ -14058,7 +14037,7 @@ half1050:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1061
+	JZ           skip1065
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -14073,30 +14052,30 @@ half1050:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half1062
+	JNE          half1066
 	CMPB         65(AX), $0x00
-	JEQ          near1064
+	JEQ          near1068
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1065
+	JMP          placed1069
 
-near1064:
+near1068:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed1065:
-	JMP both1063
+placed1069:
+	JMP both1067
 
-half1062:
+half1066:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1066
+	JEQ  ours1070
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both1067
+	JMP  both1071
 
-ours1066:
+ours1070:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14114,21 +14093,21 @@ ours1066:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both1067:
+both1071:
 	CMPB     65(AX), $0x00
-	JEQ      near1068
+	JEQ      near1072
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1069
+	JMP      placed1073
 
-near1068:
+near1072:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1069:
-both1063:
-skip1061:
-both1051:
+placed1073:
+both1067:
+skip1065:
+both1055:
 	DECQ          R8
-	JNZ           more1070
+	JNZ           more1074
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14165,42 +14144,42 @@ both1051:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1070:
+more1074:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1044
+	JLE  cols1048
 
-cols1045:
+cols1049:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1072
+	JGT  cols1076
 
-cols1071:
+cols1075:
 	CMPB       16(AX), $0x00
-	JNE        half1073
+	JNE        half1077
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1074
+	JMP        both1078
 
-half1073:
+half1077:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1074:
+both1078:
 	CMPB       40(AX), $0x00
-	JNE        half1075
+	JNE        half1079
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1076
+	JMP        both1080
 
-half1075:
+half1079:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1076:
+both1080:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14208,7 +14187,7 @@ both1076:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1077
+	JNE          half1081
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14239,7 +14218,7 @@ both1076:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1079
+	JZ           skip1083
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14251,28 +14230,28 @@ both1076:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1080
+	JNE          half1084
 	CMPB         65(AX), $0x00
-	JEQ          near1082
+	JEQ          near1086
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1083
+	JMP          placed1087
 
-near1082:
+near1086:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1083:
-	JMP both1081
+placed1087:
+	JMP both1085
 
-half1080:
+half1084:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1084
+	JEQ  ours1088
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1085
+	JMP  both1089
 
-ours1084:
+ours1088:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14285,14 +14264,14 @@ ours1084:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1085:
+both1089:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1081:
-skip1079:
-	JMP both1078
+both1085:
+skip1083:
+	JMP both1082
 
-half1077:
+half1081:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -14310,7 +14289,7 @@ half1077:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1086
+	JZ           skip1090
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14319,28 +14298,28 @@ half1077:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1087
+	JNE          half1091
 	CMPB         65(AX), $0x00
-	JEQ          near1089
+	JEQ          near1093
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1090
+	JMP          placed1094
 
-near1089:
+near1093:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1090:
-	JMP both1088
+placed1094:
+	JMP both1092
 
-half1087:
+half1091:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1091
+	JEQ  ours1095
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1092
+	JMP  both1096
 
-ours1091:
+ours1095:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14353,14 +14332,14 @@ ours1091:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1092:
+both1096:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1088:
-skip1086:
-both1078:
+both1092:
+skip1090:
+both1082:
 	DECQ          R8
-	JNZ           more1093
+	JNZ           more1097
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14397,39 +14376,39 @@ both1078:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1093:
+more1097:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1071
+	JLE  cols1075
 
-cols1072:
+cols1076:
 	CMPQ       CX, DX
-	JGE        row1094
+	JGE        row1098
 	CMPB       16(AX), $0x00
-	JNE        half1095
+	JNE        half1099
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1096
+	JMP        both1100
 
-half1095:
+half1099:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1096:
+both1100:
 	CMPB       40(AX), $0x00
-	JNE        half1097
+	JNE        half1101
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1098
+	JMP        both1102
 
-half1097:
+half1101:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1098:
+both1102:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14437,7 +14416,7 @@ both1098:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1099
+	JNE          half1103
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14469,7 +14448,7 @@ both1098:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1101
+	JZ           skip1105
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14481,20 +14460,20 @@ both1098:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1102
+	JNE          half1106
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1103
+	JMP          both1107
 
-half1102:
+half1106:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1104
+	JEQ  ours1108
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1105
+	JMP  both1109
 
-ours1104:
+ours1108:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14507,14 +14486,14 @@ ours1104:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1105:
+both1109:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1103:
-skip1101:
-	JMP both1100
+both1107:
+skip1105:
+	JMP both1104
 
-half1099:
+half1103:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -14533,7 +14512,7 @@ half1099:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1106
+	JZ           skip1110
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14542,20 +14521,20 @@ half1099:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1107
+	JNE          half1111
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1108
+	JMP          both1112
 
-half1107:
+half1111:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1109
+	JEQ  ours1113
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1110
+	JMP  both1114
 
-ours1109:
+ours1113:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14568,14 +14547,14 @@ ours1109:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1110:
+both1114:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1108:
-skip1106:
-both1100:
+both1112:
+skip1110:
+both1104:
 	DECQ          R8
-	JNZ           more1111
+	JNZ           more1115
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14612,13 +14591,13 @@ both1100:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1111:
-row1094:
+more1115:
+row1098:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows1016
+	JNZ           rows1020
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -14676,13 +14655,13 @@ TEXT ·mapAVX2(SB), $32-8
 	MOVL    144(AX), R10
 	XORQ    R11, R11
 	CMPB    42(AX), $0x00
-	JEQ     skip1113
+	JEQ     skip1117
 	MOVQ    72(AX), R11
 	IMULQ   32(AX), R11
 	ADDQ    SI, R11
 	SUBQ    $0x00004000, R11
 
-skip1113:
+skip1117:
 	MOVQ         R11, 16(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
@@ -14694,9 +14673,9 @@ skip1113:
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         197(AX), $0x00
-	JEQ          skip1114
+	JEQ          skip1118
 	CMPQ         R11, $0x00
-	JLE          last1115
+	JLE          last1119
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -14704,78 +14683,78 @@ skip1113:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1117
-
-cols1116:
-	CMPB    40(AX), $0x00
-	JNE     half1118
-	VMOVUPS (R12)(CX*4), Y6
-	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1119
-
-half1118:
-	VPMOVZXWD (R12)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R12)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1119:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1116
-
-cols1117:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1121
+	JGT          cols1121
 
 cols1120:
 	CMPB    40(AX), $0x00
 	JNE     half1122
 	VMOVUPS (R12)(CX*4), Y6
+	VMOVUPS 32(R12)(CX*4), Y7
 	JMP     both1123
 
 half1122:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R12)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
 both1123:
 	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
 	CMPQ   R14, DX
 	JLE    cols1120
 
 cols1121:
-	CMPQ       CX, DX
-	JGE        row1124
-	CMPB       40(AX), $0x00
-	JNE        half1125
-	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1126
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JGT  cols1125
 
-half1125:
+cols1124:
+	CMPB    40(AX), $0x00
+	JNE     half1126
+	VMOVUPS (R12)(CX*4), Y6
+	JMP     both1127
+
+half1126:
+	VPMOVZXWD (R12)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1127:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1124
+
+cols1125:
+	CMPQ       CX, DX
+	JGE        row1128
+	CMPB       40(AX), $0x00
+	JNE        half1129
+	VMASKMOVPS (R12)(CX*4), Y0, Y6
+	JMP        both1130
+
+half1129:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R12)(CX*2), R12
 
-copy1127:
+copy1131:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1127
+	JNZ       copy1131
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1126:
+both1130:
 	VADDPS Y6, Y4, Y4
 
-row1124:
+row1128:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14786,9 +14765,9 @@ row1124:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1115:
+last1119:
 	CMPQ         R11, $0x00
-	JLE          last1128
+	JLE          last1132
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -14797,22 +14776,22 @@ last1115:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1130
+	JGT          cols1134
 
-cols1129:
+cols1133:
 	CMPB    40(AX), $0x00
-	JNE     half1131
+	JNE     half1135
 	VMOVUPS (R12)(CX*4), Y7
 	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1132
+	JMP     both1136
 
-half1131:
+half1135:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R12)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1132:
+both1136:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -14820,60 +14799,60 @@ both1132:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1129
+	JLE         cols1133
 
-cols1130:
+cols1134:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1134
+	JGT  cols1138
 
-cols1133:
+cols1137:
 	CMPB    40(AX), $0x00
-	JNE     half1135
+	JNE     half1139
 	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1136
+	JMP     both1140
 
-half1135:
+half1139:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1136:
+both1140:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1133
+	JLE         cols1137
 
-cols1134:
+cols1138:
 	CMPQ       CX, DX
-	JGE        row1137
+	JGE        row1141
 	CMPB       40(AX), $0x00
-	JNE        half1138
+	JNE        half1142
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1139
+	JMP        both1143
 
-half1138:
+half1142:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R12)(CX*2), R12
 
-copy1140:
+copy1144:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1140
+	JNZ       copy1144
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1139:
+both1143:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1137:
+row1141:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14888,9 +14867,9 @@ row1137:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1128:
+last1132:
 	CMPQ         R11, $0x01
-	JLE          last1141
+	JLE          last1145
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -14900,78 +14879,78 @@ last1128:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1143
-
-cols1142:
-	CMPB    40(AX), $0x00
-	JNE     half1144
-	VMOVUPS (R11)(CX*4), Y6
-	VMOVUPS 32(R11)(CX*4), Y7
-	JMP     both1145
-
-half1144:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R11)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1145:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R13
-	CMPQ   R13, DX
-	JLE    cols1142
-
-cols1143:
-	LEAQ 8(CX), R13
-	CMPQ R13, DX
-	JGT  cols1147
+	JGT          cols1147
 
 cols1146:
 	CMPB    40(AX), $0x00
 	JNE     half1148
 	VMOVUPS (R11)(CX*4), Y6
+	VMOVUPS 32(R11)(CX*4), Y7
 	JMP     both1149
 
 half1148:
 	VPMOVZXWD (R11)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
 both1149:
 	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R13
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R13
 	CMPQ   R13, DX
 	JLE    cols1146
 
 cols1147:
-	CMPQ       CX, DX
-	JGE        row1150
-	CMPB       40(AX), $0x00
-	JNE        half1151
-	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1152
+	LEAQ 8(CX), R13
+	CMPQ R13, DX
+	JGT  cols1151
 
-half1151:
+cols1150:
+	CMPB    40(AX), $0x00
+	JNE     half1152
+	VMOVUPS (R11)(CX*4), Y6
+	JMP     both1153
+
+half1152:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1153:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R13
+	CMPQ   R13, DX
+	JLE    cols1150
+
+cols1151:
+	CMPQ       CX, DX
+	JGE        row1154
+	CMPB       40(AX), $0x00
+	JNE        half1155
+	VMASKMOVPS (R11)(CX*4), Y0, Y6
+	JMP        both1156
+
+half1155:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R11)(CX*2), R11
 
-copy1153:
+copy1157:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1153
+	JNZ       copy1157
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1152:
+both1156:
 	VADDPS Y6, Y4, Y4
 
-row1150:
+row1154:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14982,15 +14961,15 @@ row1150:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last1141:
-skip1114:
+last1145:
+skip1118:
 	MOVQ 72(AX), R12
 
-rows1154:
+rows1158:
 	CMPB         197(AX), $0x00
-	JEQ          skip1155
+	JEQ          skip1159
 	CMPQ         R12, $0x02
-	JLE          last1156
+	JLE          last1160
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -15002,78 +14981,78 @@ rows1154:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1158
-
-cols1157:
-	CMPB    40(AX), $0x00
-	JNE     half1159
-	VMOVUPS (R11)(CX*4), Y6
-	VMOVUPS 32(R11)(CX*4), Y7
-	JMP     both1160
-
-half1159:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R11)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1160:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1157
-
-cols1158:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1162
+	JGT          cols1162
 
 cols1161:
 	CMPB    40(AX), $0x00
 	JNE     half1163
 	VMOVUPS (R11)(CX*4), Y6
+	VMOVUPS 32(R11)(CX*4), Y7
 	JMP     both1164
 
 half1163:
 	VPMOVZXWD (R11)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R11)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
 
 both1164:
 	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
 	CMPQ   R14, DX
 	JLE    cols1161
 
 cols1162:
-	CMPQ       CX, DX
-	JGE        row1165
-	CMPB       40(AX), $0x00
-	JNE        half1166
-	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1167
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JGT  cols1166
 
-half1166:
+cols1165:
+	CMPB    40(AX), $0x00
+	JNE     half1167
+	VMOVUPS (R11)(CX*4), Y6
+	JMP     both1168
+
+half1167:
+	VPMOVZXWD (R11)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1168:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1165
+
+cols1166:
+	CMPQ       CX, DX
+	JGE        row1169
+	CMPB       40(AX), $0x00
+	JNE        half1170
+	VMASKMOVPS (R11)(CX*4), Y0, Y6
+	JMP        both1171
+
+half1170:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R11)(CX*2), R11
 
-copy1168:
+copy1172:
 	MOVW      -2(R11)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1168
+	JNZ       copy1172
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1167:
+both1171:
 	VADDPS Y6, Y4, Y4
 
-row1165:
+row1169:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15084,9 +15063,9 @@ row1165:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1156:
+last1160:
 	CMPQ         R12, $0x01
-	JLE          last1169
+	JLE          last1173
 	MOVQ         SI, R11
 	MOVQ         R8, R13
 	ADDQ         32(AX), R11
@@ -15097,22 +15076,22 @@ last1156:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1171
+	JGT          cols1175
 
-cols1170:
+cols1174:
 	CMPB    40(AX), $0x00
-	JNE     half1172
+	JNE     half1176
 	VMOVUPS (R11)(CX*4), Y7
 	VMOVUPS 32(R11)(CX*4), Y8
-	JMP     both1173
+	JMP     both1177
 
-half1172:
+half1176:
 	VPMOVZXWD (R11)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R11)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1173:
+both1177:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -15120,60 +15099,60 @@ both1173:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1170
+	JLE         cols1174
 
-cols1171:
+cols1175:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1175
+	JGT  cols1179
 
-cols1174:
+cols1178:
 	CMPB    40(AX), $0x00
-	JNE     half1176
+	JNE     half1180
 	VMOVUPS (R11)(CX*4), Y7
-	JMP     both1177
+	JMP     both1181
 
-half1176:
+half1180:
 	VPMOVZXWD (R11)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1177:
+both1181:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1174
+	JLE         cols1178
 
-cols1175:
+cols1179:
 	CMPQ       CX, DX
-	JGE        row1178
+	JGE        row1182
 	CMPB       40(AX), $0x00
-	JNE        half1179
+	JNE        half1183
 	VMASKMOVPS (R11)(CX*4), Y0, Y7
-	JMP        both1180
+	JMP        both1184
 
-half1179:
+half1183:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R11)(CX*2), R11
 
-copy1181:
+copy1185:
 	MOVW      -2(R11)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1181
+	JNZ       copy1185
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1180:
+both1184:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1178:
+row1182:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -15188,17 +15167,17 @@ row1178:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last1169:
-skip1155:
+last1173:
+skip1159:
 	CMPB  160(AX), $0x00
-	JEQ   skip1182
+	JEQ   skip1186
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1183
+	JZ    id1187
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1183:
+id1187:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -15223,120 +15202,120 @@ id1183:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1182:
+skip1186:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1184
+	JEQ  skip1188
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1184:
+skip1188:
 	CMPQ CX, 16(SP)
-	JGE  none1185
+	JGE  none1189
 	MOVQ CX, R11
 	ANDQ $-256, R11
 	SHRQ $0x06, R11
 	RORB $0x02, R11
 	SHLQ $0x06, R11
-	JMP  row1186
+	JMP  row1190
 
-none1185:
+none1189:
 	XORQ R11, R11
 
-row1186:
+row1190:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1188
+	JGT  cols1192
 
-cols1187:
+cols1191:
 	CMPB       40(AX), $0x00
-	JNE        half1189
+	JNE        half1193
 	TESTQ      R11, R11
-	JZ         near1191
+	JZ         near1195
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1192
+	JNZ        asked1196
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1193
+	JNZ        same1197
 	ADDQ       $0x00003000, R11
 
-same1193:
-	JMP asked1192
+same1197:
+	JMP asked1196
 
-near1191:
+near1195:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1192:
+asked1196:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1190
+	JMP     both1194
 
-half1189:
+half1193:
 	TESTQ      R11, R11
-	JZ         near1194
+	JZ         near1198
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1195
+	JNZ        asked1199
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1196
+	JNZ        same1200
 	ADDQ       $0x00003000, R11
 
-same1196:
-	JMP asked1195
+same1200:
+	JMP asked1199
 
-near1194:
+near1198:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1195:
+asked1199:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1190:
+both1194:
 	CMPB         196(AX), $0x00
-	JEQ          skip1197
+	JEQ          skip1201
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1198
+	JZ           skip1202
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1199
+	JNE          half1203
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1200
+	JMP          both1204
 
-half1199:
+half1203:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1200:
+both1204:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1198:
-skip1197:
+skip1202:
+skip1201:
 	CMPQ         24(SP), $0x00
-	JEQ          plain1201
+	JEQ          plain1205
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1202
+	JZ           skip1206
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -15344,59 +15323,59 @@ skip1197:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1202:
+skip1206:
 	MOVQ    104(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1203
+	JZ      skip1207
 	VMOVUPS (R13)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1203:
+skip1207:
 	MOVQ        112(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1205
+	JZ          skip1209
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1206
+	JZ          skip1210
 	VMOVUPS     (R14)(CX*4), Y6
 	VMOVUPS     (R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R14)(CX*4), Y6
 	VMOVUPS     32(R13)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1204
+	JMP         normal1208
 
-skip1206:
+skip1210:
 	VMOVUPS (R13)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1205:
-plain1201:
+skip1209:
+plain1205:
 	MOVQ    120(AX), R13
 	TESTQ   R13, R13
-	JZ      skip1207
+	JZ      skip1211
 	VMOVUPS (R13)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R13)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1207:
-normal1204:
+skip1211:
+normal1208:
 	CMPB         198(AX), $0x00
-	JEQ          none1208
+	JEQ          none1212
 	CMPB         198(AX), $0x01
-	JNE          act1209
+	JNE          act1213
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1209:
+act1213:
 	CMPB         198(AX), $0x03
-	JNE          act1210
+	JNE          act1214
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -15406,11 +15385,11 @@ act1209:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1210:
+act1214:
 	CMPB         198(AX), $0x02
-	JNE          act1211
+	JNE          act1215
 	CMPB         16(AX), $0x00
-	JNE          half1212
+	JNE          half1216
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15459,9 +15438,9 @@ act1210:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1213
+	JMP          both1217
 
-half1212:
+half1216:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15502,11 +15481,11 @@ half1212:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1213:
-act1211:
-none1208:
+both1217:
+act1215:
+none1212:
 	CMPB         160(AX), $0x00
-	JEQ          skip1214
+	JEQ          skip1218
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -15530,14 +15509,14 @@ none1208:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1214:
+skip1218:
 	CMPB    16(AX), $0x00
-	JNE     half1215
+	JNE     half1219
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1216
+	JMP     both1220
 
-half1215:
+half1219:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -15567,156 +15546,156 @@ half1215:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1216:
+both1220:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1187
+	JLE  cols1191
 
-cols1188:
+cols1192:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1218
+	JGT  cols1222
 
-cols1217:
+cols1221:
 	CMPB       40(AX), $0x00
-	JNE        half1219
+	JNE        half1223
 	TESTQ      R11, R11
-	JZ         near1221
+	JZ         near1225
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1222
+	JNZ        asked1226
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1223
+	JNZ        same1227
 	ADDQ       $0x00003000, R11
 
-same1223:
-	JMP asked1222
+same1227:
+	JMP asked1226
 
-near1221:
+near1225:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1222:
+asked1226:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1220
+	JMP     both1224
 
-half1219:
+half1223:
 	TESTQ      R11, R11
-	JZ         near1224
+	JZ         near1228
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1225
+	JNZ        asked1229
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1226
+	JNZ        same1230
 	ADDQ       $0x00003000, R11
 
-same1226:
-	JMP asked1225
+same1230:
+	JMP asked1229
 
-near1224:
+near1228:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1225:
+asked1229:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1220:
+both1224:
 	CMPB         196(AX), $0x00
-	JEQ          skip1227
+	JEQ          skip1231
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1228
+	JZ           skip1232
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1229
+	JNE          half1233
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1230
+	JMP          both1234
 
-half1229:
+half1233:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1230:
+both1234:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1228:
-skip1227:
+skip1232:
+skip1231:
 	CMPQ         24(SP), $0x00
-	JEQ          plain1231
+	JEQ          plain1235
 	MOVQ         88(AX), R13
 	TESTQ        R13, R13
-	JZ           skip1232
+	JZ           skip1236
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1232:
-	MOVQ    104(AX), R13
-	TESTQ   R13, R13
-	JZ      skip1233
-	VMOVUPS (R13)(CX*4), Y5
-	VSUBPS  Y5, Y4, Y4
-
-skip1233:
-	MOVQ        112(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1235
-	MOVQ        120(AX), R14
-	TESTQ       R14, R14
-	JZ          skip1236
-	VMOVUPS     (R14)(CX*4), Y5
-	VMOVUPS     (R13)(CX*4), Y6
-	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1234
-
 skip1236:
-	VMOVUPS (R13)(CX*4), Y5
-	VMULPS  Y5, Y4, Y4
-
-skip1235:
-plain1231:
-	MOVQ    120(AX), R13
+	MOVQ    104(AX), R13
 	TESTQ   R13, R13
 	JZ      skip1237
 	VMOVUPS (R13)(CX*4), Y5
-	VADDPS  Y5, Y4, Y4
+	VSUBPS  Y5, Y4, Y4
 
 skip1237:
-normal1234:
+	MOVQ        112(AX), R13
+	TESTQ       R13, R13
+	JZ          skip1239
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip1240
+	VMOVUPS     (R14)(CX*4), Y5
+	VMOVUPS     (R13)(CX*4), Y6
+	VFMADD213PS Y5, Y6, Y4
+	JMP         normal1238
+
+skip1240:
+	VMOVUPS (R13)(CX*4), Y5
+	VMULPS  Y5, Y4, Y4
+
+skip1239:
+plain1235:
+	MOVQ    120(AX), R13
+	TESTQ   R13, R13
+	JZ      skip1241
+	VMOVUPS (R13)(CX*4), Y5
+	VADDPS  Y5, Y4, Y4
+
+skip1241:
+normal1238:
 	CMPB         198(AX), $0x00
-	JEQ          none1238
+	JEQ          none1242
 	CMPB         198(AX), $0x01
-	JNE          act1239
+	JNE          act1243
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1239:
+act1243:
 	CMPB         198(AX), $0x03
-	JNE          act1240
+	JNE          act1244
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1240:
+act1244:
 	CMPB         198(AX), $0x02
-	JNE          act1241
+	JNE          act1245
 	CMPB         16(AX), $0x00
-	JNE          half1242
+	JNE          half1246
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15747,9 +15726,9 @@ act1240:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1243
+	JMP          both1247
 
-half1242:
+half1246:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15775,11 +15754,11 @@ half1242:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1243:
-act1241:
-none1238:
+both1247:
+act1245:
+none1242:
 	CMPB         160(AX), $0x00
-	JEQ          skip1244
+	JEQ          skip1248
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15799,13 +15778,13 @@ none1238:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1244:
+skip1248:
 	CMPB    16(AX), $0x00
-	JNE     half1245
+	JNE     half1249
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1246
+	JMP     both1250
 
-half1245:
+half1249:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15821,91 +15800,91 @@ half1245:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1246:
+both1250:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1217
+	JLE  cols1221
 
-cols1218:
+cols1222:
 	CMPQ       CX, DX
-	JGE        row1247
+	JGE        row1251
 	CMPB       40(AX), $0x00
-	JNE        half1248
+	JNE        half1252
 	TESTQ      R11, R11
-	JZ         near1250
+	JZ         near1254
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1251
+	JNZ        asked1255
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1252
+	JNZ        same1256
 	ADDQ       $0x00003000, R11
 
-same1252:
-	JMP asked1251
+same1256:
+	JMP asked1255
 
-near1250:
+near1254:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1251:
+asked1255:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1249
+	JMP        both1253
 
-half1248:
+half1252:
 	TESTQ      R11, R11
-	JZ         near1253
+	JZ         near1257
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1254
+	JNZ        asked1258
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x40, R11
 	TESTL      $0x00000fc0, R11
-	JNZ        same1255
+	JNZ        same1259
 	ADDQ       $0x00003000, R11
 
-same1255:
-	JMP asked1254
+same1259:
+	JMP asked1258
 
-near1253:
+near1257:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1254:
+asked1258:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R14
 
-copy1256:
+copy1260:
 	MOVW      -2(R14)(R11*2), R13
 	MOVW      R13, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1256
+	JNZ       copy1260
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1249:
+both1253:
 	CMPB         196(AX), $0x00
-	JEQ          skip1257
+	JEQ          skip1261
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R11
 	TESTQ        R11, R11
-	JZ           skip1258
+	JZ           skip1262
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1259
+	JNE          half1263
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1260
+	JMP          both1264
 
-half1259:
+half1263:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -15913,83 +15892,83 @@ half1259:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R14
 
-copy1261:
+copy1265:
 	MOVW      -2(R14)(R11*2), R13
 	MOVW      R13, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1261
+	JNZ       copy1265
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1260:
+both1264:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1258:
-skip1257:
+skip1262:
+skip1261:
 	CMPQ         24(SP), $0x00
-	JEQ          plain1262
+	JEQ          plain1266
 	MOVQ         88(AX), R11
 	TESTQ        R11, R11
-	JZ           skip1263
+	JZ           skip1267
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1263:
-	MOVQ       104(AX), R11
-	TESTQ      R11, R11
-	JZ         skip1264
-	VMASKMOVPS (R11)(CX*4), Y0, Y5
-	VSUBPS     Y5, Y4, Y4
-
-skip1264:
-	MOVQ        112(AX), R11
-	TESTQ       R11, R11
-	JZ          skip1266
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1267
-	VMASKMOVPS  (R13)(CX*4), Y0, Y5
-	VMASKMOVPS  (R11)(CX*4), Y0, Y6
-	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1265
-
 skip1267:
-	VMASKMOVPS (R11)(CX*4), Y0, Y5
-	VMULPS     Y5, Y4, Y4
-
-skip1266:
-plain1262:
-	MOVQ       120(AX), R11
+	MOVQ       104(AX), R11
 	TESTQ      R11, R11
 	JZ         skip1268
 	VMASKMOVPS (R11)(CX*4), Y0, Y5
-	VADDPS     Y5, Y4, Y4
+	VSUBPS     Y5, Y4, Y4
 
 skip1268:
-normal1265:
+	MOVQ        112(AX), R11
+	TESTQ       R11, R11
+	JZ          skip1270
+	MOVQ        120(AX), R13
+	TESTQ       R13, R13
+	JZ          skip1271
+	VMASKMOVPS  (R13)(CX*4), Y0, Y5
+	VMASKMOVPS  (R11)(CX*4), Y0, Y6
+	VFMADD213PS Y5, Y6, Y4
+	JMP         normal1269
+
+skip1271:
+	VMASKMOVPS (R11)(CX*4), Y0, Y5
+	VMULPS     Y5, Y4, Y4
+
+skip1270:
+plain1266:
+	MOVQ       120(AX), R11
+	TESTQ      R11, R11
+	JZ         skip1272
+	VMASKMOVPS (R11)(CX*4), Y0, Y5
+	VADDPS     Y5, Y4, Y4
+
+skip1272:
+normal1269:
 	CMPB         198(AX), $0x00
-	JEQ          none1269
+	JEQ          none1273
 	CMPB         198(AX), $0x01
-	JNE          act1270
+	JNE          act1274
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1270:
+act1274:
 	CMPB         198(AX), $0x03
-	JNE          act1271
+	JNE          act1275
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1271:
+act1275:
 	CMPB         198(AX), $0x02
-	JNE          act1272
+	JNE          act1276
 	CMPB         16(AX), $0x00
-	JNE          half1273
+	JNE          half1277
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16020,9 +15999,9 @@ act1271:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1274
+	JMP          both1278
 
-half1273:
+half1277:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16048,11 +16027,11 @@ half1273:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1274:
-act1272:
-none1269:
+both1278:
+act1276:
+none1273:
 	CMPB         160(AX), $0x00
-	JEQ          skip1275
+	JEQ          skip1279
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -16072,13 +16051,13 @@ none1269:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1275:
+skip1279:
 	CMPB       16(AX), $0x00
-	JNE        half1276
+	JNE        half1280
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1277
+	JMP        both1281
 
-half1276:
+half1280:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16097,20 +16076,20 @@ half1276:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1278:
+copy1282:
 	MOVW -2(SP)(R11*2), CX
 	MOVW CX, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1278
+	JNZ  copy1282
 
-both1277:
-row1247:
+both1281:
+row1251:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R12
-	JNZ  rows1154
+	JNZ  rows1158
 	VZEROUPPER
 	RET
 
@@ -16146,16 +16125,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows1279:
+rows1283:
 	CMPB  128(AX), $0x00
-	JEQ   skip1280
+	JEQ   skip1284
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1281
+	JZ    id1285
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1281:
+id1285:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -16180,56 +16159,56 @@ id1281:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1280:
+skip1284:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1283
+	JGT  cols1287
 
-cols1282:
+cols1286:
 	CMPB       40(AX), $0x00
-	JNE        half1284
+	JNE        half1288
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1285
+	JMP        both1289
 
-half1284:
+half1288:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1285:
+both1289:
 	CMPB       152(AX), $0x00
-	JEQ        skip1286
+	JEQ        skip1290
 	CMPB       64(AX), $0x00
-	JNE        half1287
+	JNE        half1291
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1288
+	JMP        both1292
 
-half1287:
+half1291:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1288:
+both1292:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1289
+	JNE          act1293
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1289:
+act1293:
 	CMPB         152(AX), $0x03
-	JNE          act1290
+	JNE          act1294
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -16238,16 +16217,16 @@ act1289:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1290:
+act1294:
 	CMPB         152(AX), $0x02
-	JNE          act1291
+	JNE          act1295
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1292
+	JEQ          skip1296
 	VBROADCASTSS 124(AX), Y8
 
-skip1292:
+skip1296:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -16255,18 +16234,18 @@ skip1292:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1291:
-skip1286:
+act1295:
+skip1290:
 	CMPB         128(AX), $0x00
-	JEQ          skip1293
+	JEQ          skip1297
 	CMPB         152(AX), $0x01
-	JNE          draws1294
+	JNE          draws1298
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1295
+	JMP          drawn1299
 
-draws1294:
+draws1298:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -16290,15 +16269,15 @@ draws1294:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1295:
-skip1293:
+drawn1299:
+skip1297:
 	CMPB    16(AX), $0x00
-	JNE     half1296
+	JNE     half1300
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1297
+	JMP     both1301
 
-half1296:
+half1300:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16328,92 +16307,92 @@ half1296:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1297:
+both1301:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1298
+	JZ      skip1302
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1298:
+skip1302:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1282
+	JLE  cols1286
 
-cols1283:
+cols1287:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1300
+	JGT  cols1304
 
-cols1299:
+cols1303:
 	CMPB       40(AX), $0x00
-	JNE        half1301
+	JNE        half1305
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1302
+	JMP        both1306
 
-half1301:
+half1305:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1302:
+both1306:
 	CMPB       152(AX), $0x00
-	JEQ        skip1303
+	JEQ        skip1307
 	CMPB       64(AX), $0x00
-	JNE        half1304
+	JNE        half1308
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1305
+	JMP        both1309
 
-half1304:
+half1308:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1305:
+both1309:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1306
+	JNE          act1310
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1306:
+act1310:
 	CMPB         152(AX), $0x03
-	JNE          act1307
+	JNE          act1311
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1307:
+act1311:
 	CMPB         152(AX), $0x02
-	JNE          act1308
+	JNE          act1312
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1309
+	JEQ          skip1313
 	VBROADCASTSS 124(AX), Y6
 
-skip1309:
+skip1313:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1308:
-skip1303:
+act1312:
+skip1307:
 	CMPB         128(AX), $0x00
-	JEQ          skip1310
+	JEQ          skip1314
 	CMPB         152(AX), $0x01
-	JNE          draws1311
+	JNE          draws1315
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1312
+	JMP          drawn1316
 
-draws1311:
+draws1315:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16433,14 +16412,14 @@ draws1311:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1312:
-skip1310:
+drawn1316:
+skip1314:
 	CMPB    16(AX), $0x00
-	JNE     half1313
+	JNE     half1317
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1314
+	JMP     both1318
 
-half1313:
+half1317:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16456,29 +16435,29 @@ half1313:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1314:
+both1318:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1315
+	JZ      skip1319
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1315:
+skip1319:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1299
+	JLE  cols1303
 
-cols1300:
+cols1304:
 	CMPQ       CX, DX
-	JGE        row1316
+	JGE        row1320
 	CMPB       40(AX), $0x00
-	JNE        half1317
+	JNE        half1321
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1318
+	JMP        both1322
 
-half1317:
+half1321:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -16486,24 +16465,24 @@ half1317:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1319:
+copy1323:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1319
+	JNZ       copy1323
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1318:
+both1322:
 	CMPB       152(AX), $0x00
-	JEQ        skip1320
+	JEQ        skip1324
 	CMPB       64(AX), $0x00
-	JNE        half1321
+	JNE        half1325
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1322
+	JMP        both1326
 
-half1321:
+half1325:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -16511,54 +16490,54 @@ half1321:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1323:
+copy1327:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1323
+	JNZ       copy1327
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1322:
+both1326:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1324
+	JNE          act1328
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1324:
+act1328:
 	CMPB         152(AX), $0x03
-	JNE          act1325
+	JNE          act1329
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1325:
+act1329:
 	CMPB         152(AX), $0x02
-	JNE          act1326
+	JNE          act1330
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1327
+	JEQ          skip1331
 	VBROADCASTSS 124(AX), Y6
 
-skip1327:
+skip1331:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1326:
-skip1320:
+act1330:
+skip1324:
 	CMPB         128(AX), $0x00
-	JEQ          skip1328
+	JEQ          skip1332
 	CMPB         152(AX), $0x01
-	JNE          draws1329
+	JNE          draws1333
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1330
+	JMP          drawn1334
 
-draws1329:
+draws1333:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16578,14 +16557,14 @@ draws1329:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1330:
-skip1328:
+drawn1334:
+skip1332:
 	CMPB       16(AX), $0x00
-	JNE        half1331
+	JNE        half1335
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1332
+	JMP        both1336
 
-half1331:
+half1335:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16604,26 +16583,26 @@ half1331:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1333:
+copy1337:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1333
+	JNZ  copy1337
 
-both1332:
+both1336:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1334
+	JZ      skip1338
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1334:
-row1316:
+skip1338:
+row1320:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1279
+	JNZ  rows1283
 	VZEROUPPER
 	RET
 
@@ -16646,43 +16625,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1335:
+rows1339:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1337
+	JGT  cols1341
 
-cols1336:
+cols1340:
 	CMPB       40(AX), $0x00
-	JNE        half1338
+	JNE        half1342
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1339
+	JMP        both1343
 
-half1338:
+half1342:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1339:
+both1343:
 	CMPB       64(AX), $0x00
-	JNE        half1340
+	JNE        half1344
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1341
+	JMP        both1345
 
-half1340:
+half1344:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1341:
+both1345:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -16698,12 +16677,12 @@ both1341:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1342
+	JNE          half1346
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1343
+	JMP          both1347
 
-half1342:
+half1346:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16733,42 +16712,42 @@ half1342:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1343:
+both1347:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1336
+	JLE  cols1340
 
-cols1337:
+cols1341:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1345
+	JGT  cols1349
 
-cols1344:
+cols1348:
 	CMPB       40(AX), $0x00
-	JNE        half1346
+	JNE        half1350
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1347
+	JMP        both1351
 
-half1346:
+half1350:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1347:
+both1351:
 	CMPB       64(AX), $0x00
-	JNE        half1348
+	JNE        half1352
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1349
+	JMP        both1353
 
-half1348:
+half1352:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1349:
+both1353:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -16777,11 +16756,11 @@ both1349:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1350
+	JNE          half1354
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1351
+	JMP          both1355
 
-half1350:
+half1354:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16797,22 +16776,22 @@ half1350:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1351:
+both1355:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1344
+	JLE  cols1348
 
-cols1345:
+cols1349:
 	CMPQ       CX, DX
-	JGE        row1352
+	JGE        row1356
 	CMPB       40(AX), $0x00
-	JNE        half1353
+	JNE        half1357
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1354
+	JMP        both1358
 
-half1353:
+half1357:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -16820,22 +16799,22 @@ half1353:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1355:
+copy1359:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1355
+	JNZ       copy1359
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1354:
+both1358:
 	CMPB       64(AX), $0x00
-	JNE        half1356
+	JNE        half1360
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1357
+	JMP        both1361
 
-half1356:
+half1360:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16843,15 +16822,15 @@ half1356:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1358:
+copy1362:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1358
+	JNZ       copy1362
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1357:
+both1361:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -16860,11 +16839,11 @@ both1357:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1359
+	JNE          half1363
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1360
+	JMP          both1364
 
-half1359:
+half1363:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16883,19 +16862,19 @@ half1359:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1361:
+copy1365:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1361
+	JNZ  copy1365
 
-both1360:
-row1352:
+both1364:
+row1356:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1335
+	JNZ  rows1339
 	VZEROUPPER
 	RET
 
@@ -16919,9 +16898,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1363:
+group1367:
 	CMPQ         R9, $0x01
-	JLT          group1364
+	JLT          group1368
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -16932,39 +16911,39 @@ group1363:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1366
+	JGT          cols1370
 
-cols1365:
+cols1369:
 	CMPB       40(AX), $0x00
-	JNE        half1367
+	JNE        half1371
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1368
+	JMP        both1372
 
-half1367:
+half1371:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1368:
+both1372:
 	CMPB       64(AX), $0x00
-	JNE        half1369
+	JNE        half1373
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1370
+	JMP        both1374
 
-half1369:
+half1373:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1370:
+both1374:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16995,38 +16974,38 @@ both1370:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1365
+	JLE         cols1369
 
-cols1366:
+cols1370:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1372
+	JGT  cols1376
 
-cols1371:
+cols1375:
 	CMPB       40(AX), $0x00
-	JNE        half1373
+	JNE        half1377
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1374
+	JMP        both1378
 
-half1373:
+half1377:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1374:
+both1378:
 	CMPB       64(AX), $0x00
-	JNE        half1375
+	JNE        half1379
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1376
+	JMP        both1380
 
-half1375:
+half1379:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1376:
+both1380:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17045,18 +17024,18 @@ both1376:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1371
+	JLE         cols1375
 
-cols1372:
+cols1376:
 	CMPQ       CX, DX
-	JGE        row1377
+	JGE        row1381
 	CMPB       40(AX), $0x00
-	JNE        half1378
+	JNE        half1382
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1379
+	JMP        both1383
 
-half1378:
+half1382:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -17064,22 +17043,22 @@ half1378:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1380:
+copy1384:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1380
+	JNZ       copy1384
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1379:
+both1383:
 	CMPB       64(AX), $0x00
-	JNE        half1381
+	JNE        half1385
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1382
+	JMP        both1386
 
-half1381:
+half1385:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -17087,15 +17066,15 @@ half1381:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1383:
+copy1387:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1383
+	JNZ       copy1387
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1382:
+both1386:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17112,7 +17091,7 @@ both1382:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1377:
+row1381:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -17137,36 +17116,36 @@ row1377:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1385
+	JGT          cols1389
 
-cols1384:
+cols1388:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1386
+	JNE     half1390
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1387
+	JMP     both1391
 
-half1386:
+half1390:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1387:
+both1391:
 	CMPB    64(AX), $0x00
-	JNE     half1388
+	JNE     half1392
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1389
+	JMP     both1393
 
-half1388:
+half1392:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1389:
+both1393:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -17178,12 +17157,12 @@ both1389:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1390
+	JNE         half1394
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1391
+	JMP         both1395
 
-half1390:
+half1394:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -17213,50 +17192,50 @@ half1390:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1391:
+both1395:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1384
+	JLE  cols1388
 
-cols1385:
+cols1389:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1393
+	JGT  cols1397
 
-cols1392:
+cols1396:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1394
+	JNE     half1398
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1395
+	JMP     both1399
 
-half1394:
+half1398:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1395:
+both1399:
 	CMPB    64(AX), $0x00
-	JNE     half1396
+	JNE     half1400
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1397
+	JMP     both1401
 
-half1396:
+half1400:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1397:
+both1401:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1398
+	JNE         half1402
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1399
+	JMP         both1403
 
-half1398:
+half1402:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -17272,69 +17251,69 @@ half1398:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1399:
+both1403:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1392
+	JLE  cols1396
 
-cols1393:
+cols1397:
 	CMPQ       CX, DX
-	JGE        row1400
+	JGE        row1404
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1401
+	JNE        half1405
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1402
+	JMP        both1406
 
-half1401:
+half1405:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1403:
+copy1407:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1403
+	JNZ       copy1407
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1402:
+both1406:
 	CMPB       64(AX), $0x00
-	JNE        half1404
+	JNE        half1408
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1405
+	JMP        both1409
 
-half1404:
+half1408:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1406:
+copy1410:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1406
+	JNZ       copy1410
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1405:
+both1409:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1407
+	JNE         half1411
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1408
+	JMP         both1412
 
-half1407:
+half1411:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17353,21 +17332,21 @@ half1407:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1409:
+copy1413:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1409
+	JNZ  copy1413
 
-both1408:
-row1400:
+both1412:
+row1404:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1363
+	JMP  group1367
 
-group1364:
+group1368:
 	VZEROUPPER
 	RET
 
@@ -17384,35 +17363,35 @@ TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    (AX), CX
 	XORQ    SI, SI
 	CMPB    18(AX), $0x00
-	JEQ     skip1411
+	JEQ     skip1415
 	MOVQ    48(AX), SI
 	IMULQ   8(AX), SI
 	ADDQ    CX, SI
 	SUBQ    $0x00004000, SI
 
-skip1411:
+skip1415:
 	MOVQ SI, 16(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1412:
+far1416:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1412
+	JLT  far1416
 
-turn1413:
+turn1417:
 	CMPQ  BX, 48(AX)
-	JCC   skip1414
+	JCC   skip1418
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1415
+	JZ    have1419
 	MOVL  (CX)(BX*4), SI
 
-have1415:
+have1419:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17420,22 +17399,22 @@ have1415:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1416
+	JZ    even1420
 	LEAQ  (CX)(SI*4), CX
 
-even1416:
+even1420:
 	CMPQ  64(AX), $0x00
-	JEQ   all1417
+	JEQ   all1421
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1419
+	JGE   next1423
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1419:
+next1423:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -17443,17 +17422,17 @@ next1419:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1421
+	JGT          cols1425
 
-cols1420:
+cols1424:
 	CMPB       16(AX), $0x00
-	JNE        half1422
+	JNE        half1426
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1423
+	JMP        both1427
 
-half1422:
+half1426:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -17461,46 +17440,46 @@ half1422:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1423:
+both1427:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1420
+	JLE  cols1424
 
-cols1421:
+cols1425:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1425
+	JGT  cols1429
 
-cols1424:
+cols1428:
 	CMPB       16(AX), $0x00
-	JNE        half1426
+	JNE        half1430
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1427
+	JMP        both1431
 
-half1426:
+half1430:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1427:
+both1431:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1424
+	JLE    cols1428
 
-cols1425:
+cols1429:
 	CMPQ       CX, DX
-	JGE        row1428
+	JGE        row1432
 	CMPB       16(AX), $0x00
-	JNE        half1429
+	JNE        half1433
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1430
+	JMP        both1434
 
-half1429:
+half1433:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -17508,19 +17487,19 @@ half1429:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1431:
+copy1435:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1431
+	JNZ       copy1435
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1430:
+both1434:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1428:
+row1432:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -17530,22 +17509,22 @@ row1428:
 	VMAXPS       X1, X2, X1
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
-	JMP          listed1418
+	JMP          listed1422
 
-all1417:
+all1421:
 	CMPQ DI, 16(SP)
-	JGE  none1432
+	JGE  none1436
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row1433
+	JMP  row1437
 
-none1432:
+none1436:
 	XORQ SI, SI
 
-row1433:
+row1437:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -17553,198 +17532,198 @@ row1433:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1435
+	JGT          cols1439
 
-cols1434:
+cols1438:
 	CMPB       16(AX), $0x00
-	JNE        half1436
+	JNE        half1440
 	TESTQ      SI, SI
-	JZ         near1438
+	JZ         near1442
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1439
+	JNZ        asked1443
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1440
+	JNZ        same1444
 	ADDQ       $0x00003000, SI
 
-same1440:
-	JMP asked1439
+same1444:
+	JMP asked1443
 
-near1438:
+near1442:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1439:
+asked1443:
 	VMAXPS (DI)(CX*4), Y3, Y3
 	VMAXPS 32(DI)(CX*4), Y4, Y4
-	JMP    both1437
+	JMP    both1441
 
-half1436:
+half1440:
 	TESTQ      SI, SI
-	JZ         near1441
+	JZ         near1445
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1442
+	JNZ        asked1446
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1443
+	JNZ        same1447
 	ADDQ       $0x00003000, SI
 
-same1443:
-	JMP asked1442
+same1447:
+	JMP asked1446
 
-near1441:
+near1445:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1442:
+asked1446:
 	VMOVUPS (DI)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both1437:
+both1441:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1434
+	JLE  cols1438
 
-cols1435:
+cols1439:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1445
+	JGT  cols1449
 
-cols1444:
+cols1448:
 	CMPB       16(AX), $0x00
-	JNE        half1446
+	JNE        half1450
 	TESTQ      SI, SI
-	JZ         near1448
+	JZ         near1452
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1449
+	JNZ        asked1453
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1450
+	JNZ        same1454
 	ADDQ       $0x00003000, SI
 
-same1450:
-	JMP asked1449
+same1454:
+	JMP asked1453
 
-near1448:
+near1452:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1449:
+asked1453:
 	VMOVUPS (DI)(CX*4), Y2
-	JMP     both1447
+	JMP     both1451
 
-half1446:
+half1450:
 	TESTQ      SI, SI
-	JZ         near1451
+	JZ         near1455
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1452
+	JNZ        asked1456
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1453
+	JNZ        same1457
 	ADDQ       $0x00003000, SI
 
-same1453:
-	JMP asked1452
+same1457:
+	JMP asked1456
 
-near1451:
+near1455:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1452:
+asked1456:
 	VPMOVZXWD (DI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1447:
+both1451:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1444
+	JLE    cols1448
 
-cols1445:
+cols1449:
 	CMPQ       CX, DX
-	JGE        row1454
+	JGE        row1458
 	CMPB       16(AX), $0x00
-	JNE        half1455
+	JNE        half1459
 	TESTQ      SI, SI
-	JZ         near1457
+	JZ         near1461
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1458
+	JNZ        asked1462
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1459
+	JNZ        same1463
 	ADDQ       $0x00003000, SI
 
-same1459:
-	JMP asked1458
+same1463:
+	JMP asked1462
 
-near1457:
+near1461:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1458:
+asked1462:
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1456
+	JMP        both1460
 
-half1455:
+half1459:
 	TESTQ      SI, SI
-	JZ         near1460
+	JZ         near1464
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1461
+	JNZ        asked1465
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1462
+	JNZ        same1466
 	ADDQ       $0x00003000, SI
 
-same1462:
-	JMP asked1461
+same1466:
+	JMP asked1465
 
-near1460:
+near1464:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1461:
+asked1465:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, SI
 	SUBQ    CX, SI
 	LEAQ    (DI)(CX*2), DI
 
-copy1463:
+copy1467:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1463
+	JNZ       copy1467
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1456:
+both1460:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1454:
+row1458:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -17755,18 +17734,18 @@ row1454:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-listed1418:
-skip1414:
+listed1422:
+skip1418:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1464
+	JCC   skip1468
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1465
+	JZ    have1469
 	MOVL  (CX)(BX*4), SI
 
-have1465:
+have1469:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17774,10 +17753,10 @@ have1465:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1466
+	JZ    even1470
 	LEAQ  (R10)(CX*4), R10
 
-even1466:
+even1470:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -17785,26 +17764,26 @@ even1466:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1468
+	JGT          cols1472
 
-cols1467:
+cols1471:
 	CMPB    16(AX), $0x00
-	JNE     half1469
+	JNE     half1473
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1470
+	JMP     both1474
 
-half1469:
+half1473:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1470:
+both1474:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1471
+	JNE          half1475
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17849,9 +17828,9 @@ both1470:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1472
+	JMP          both1476
 
-half1471:
+half1475:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17888,31 +17867,31 @@ half1471:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1472:
+both1476:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1467
+	JLE  cols1471
 
-cols1468:
+cols1472:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1474
+	JGT  cols1478
 
-cols1473:
+cols1477:
 	CMPB    16(AX), $0x00
-	JNE     half1475
+	JNE     half1479
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1476
+	JMP     both1480
 
-half1475:
+half1479:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1476:
+both1480:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1477
+	JNE          half1481
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17940,9 +17919,9 @@ both1476:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1478
+	JMP          both1482
 
-half1477:
+half1481:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17965,39 +17944,39 @@ half1477:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1478:
+both1482:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1473
+	JLE  cols1477
 
-cols1474:
+cols1478:
 	CMPQ       CX, DX
-	JGE        row1479
+	JGE        row1483
 	CMPB       16(AX), $0x00
-	JNE        half1480
+	JNE        half1484
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1481
+	JMP        both1485
 
-half1480:
+half1484:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1482:
+copy1486:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1482
+	JNZ       copy1486
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1481:
+both1485:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1483
+	JNE          half1487
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18026,9 +18005,9 @@ both1481:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1484
+	JMP          both1488
 
-half1483:
+half1487:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18052,8 +18031,8 @@ half1483:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1484:
-row1479:
+both1488:
+row1483:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -18066,28 +18045,28 @@ row1479:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1486
+	JZ           skip1490
 	MOVL         (CX)(SI*4), R8
 
-skip1486:
+skip1490:
 	TESTQ  R8, R8
-	JS     unlabelled1485
+	JS     unlabelled1489
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1485:
-skip1464:
+unlabelled1489:
+skip1468:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1487
+	JCC   skip1491
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1488
+	JZ    have1492
 	MOVL  (CX)(BX*4), SI
 
-have1488:
+have1492:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18095,17 +18074,17 @@ have1488:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1489
+	JZ    even1493
 	LEAQ  (R10)(CX*4), R10
 
-even1489:
+even1493:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1490
+	JZ    skip1494
 	MOVL  (CX)(SI*4), R8
 
-skip1490:
+skip1494:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -18113,92 +18092,92 @@ skip1490:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1491
+	JS     unlabelled1495
 	CMPB   16(AX), $0x00
-	JNE    half1492
+	JNE    half1496
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1493
+	JMP    both1497
 
-half1492:
+half1496:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1493:
+both1497:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1491
+	JNE          unlabelled1495
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1495:
+next1499:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1497
+	JGT     last1501
 	CMPB    16(AX), $0x00
-	JNE     half1498
+	JNE     half1502
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1499
+	JMP     both1503
 
-half1498:
+half1502:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1499:
+both1503:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1494
+	JNZ       found1498
 	ADDQ      $0x08, CX
-	JMP       next1495
+	JMP       next1499
 
-last1497:
+last1501:
 	CMPQ       CX, DX
-	JGE        end1496
+	JGE        end1500
 	CMPB       16(AX), $0x00
-	JNE        half1500
+	JNE        half1504
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1501
+	JMP        both1505
 
-half1500:
+half1504:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1502:
+copy1506:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1502
+	JNZ       copy1506
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1501:
+both1505:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1494
+	JNZ       found1498
 	MOVQ      DX, CX
-	JMP       end1496
+	JMP       end1500
 
-found1494:
+found1498:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1496:
+end1500:
 	CMPQ CX, R8
-	JNE  unlabelled1491
+	JNE  unlabelled1495
 	INCQ 112(AX)
 
-unlabelled1491:
+unlabelled1495:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1503
+	JZ           skip1507
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -18207,18 +18186,18 @@ unlabelled1491:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1505
+	JGT          cols1509
 
-cols1504:
+cols1508:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1506
+	JNE     half1510
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1507
+	JMP     both1511
 
-half1506:
+half1510:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18248,25 +18227,25 @@ half1506:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1507:
+both1511:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1504
+	JLE  cols1508
 
-cols1505:
+cols1509:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1509
+	JGT  cols1513
 
-cols1508:
+cols1512:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1510
+	JNE     half1514
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1511
+	JMP     both1515
 
-half1510:
+half1514:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -18282,22 +18261,22 @@ half1510:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1511:
+both1515:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1508
+	JLE  cols1512
 
-cols1509:
+cols1513:
 	CMPQ       CX, DX
-	JGE        row1512
+	JGE        row1516
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1513
+	JNE        half1517
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1514
+	JMP        both1518
 
-half1513:
+half1517:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18316,20 +18295,20 @@ half1513:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1515:
+copy1519:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1515
+	JNZ  copy1519
 
-both1514:
-row1512:
-skip1503:
-skip1487:
+both1518:
+row1516:
+skip1507:
+skip1491:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1413
+	JLT  turn1417
 	VZEROUPPER
 	RET
 
@@ -18351,37 +18330,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1516:
+rows1520:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1518
+	JGT  cols1522
 
-cols1517:
+cols1521:
 	CMPB       16(AX), $0x00
-	JNE        half1519
+	JNE        half1523
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1520
+	JMP        both1524
 
-half1519:
+half1523:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1520:
+both1524:
 	CMPB       40(AX), $0x00
-	JNE        half1521
+	JNE        half1525
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1522
+	JMP        both1526
 
-half1521:
+half1525:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1522:
+both1526:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -18389,7 +18368,7 @@ both1522:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1523
+	JNE          half1527
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18420,7 +18399,7 @@ both1522:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1525
+	JZ           skip1529
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18429,11 +18408,11 @@ both1522:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1526
+	JNE          half1530
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1527
+	JMP          both1531
 
-half1526:
+half1530:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18449,11 +18428,11 @@ half1526:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1527:
-skip1525:
-	JMP both1524
+both1531:
+skip1529:
+	JMP both1528
 
-half1523:
+half1527:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18478,7 +18457,7 @@ half1523:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1528
+	JZ           skip1532
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18487,11 +18466,11 @@ half1523:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1529
+	JNE          half1533
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1530
+	JMP          both1534
 
-half1529:
+half1533:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18507,11 +18486,11 @@ half1529:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1530:
-skip1528:
-both1524:
+both1534:
+skip1532:
+both1528:
 	DECQ         R8
-	JNZ          more1531
+	JNZ          more1535
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18546,22 +18525,22 @@ both1524:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1531:
+more1535:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1517
+	JLE  cols1521
 
-cols1518:
+cols1522:
 	CMPQ       CX, DX
-	JGE        row1532
+	JGE        row1536
 	CMPB       16(AX), $0x00
-	JNE        half1533
+	JNE        half1537
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1534
+	JMP        both1538
 
-half1533:
+half1537:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -18569,22 +18548,22 @@ half1533:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1535:
+copy1539:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1535
+	JNZ       copy1539
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1534:
+both1538:
 	CMPB       40(AX), $0x00
-	JNE        half1536
+	JNE        half1540
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1537
+	JMP        both1541
 
-half1536:
+half1540:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -18592,15 +18571,15 @@ half1536:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1538:
+copy1542:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1538
+	JNZ       copy1542
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1537:
+both1541:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -18608,7 +18587,7 @@ both1537:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1539
+	JNE          half1543
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18629,74 +18608,6 @@ both1537:
 	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
 	VFMADD213PS  Y8, Y6, Y5
 	VBROADCASTSS element3efffffe<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y6, Y5
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y7, Y7, Y5
-	VBROADCASTSS element3f800000<>+0(SB), Y6
-	VPAND        Y0, Y5, Y5
-	VADDPS       Y6, Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1541
-	VBROADCASTSS 352(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y3, Y3
-	VBLENDVPS    Y3, Y5, Y6, Y5
-	VDIVPS       Y7, Y5, Y5
-	VSUBPS       Y4, Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	CMPB         64(AX), $0x00
-	JNE          half1542
-	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1543
-
-half1542:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y5, Y7
-	VPAND        Y3, Y7, Y7
-	VPADDD       Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VCMPPS       $0x03, Y5, Y5, Y3
-	VPOR         Y6, Y5, Y4
-	VBLENDVPS    Y3, Y4, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (SP)
-	MOVQ         DX, R10
-	SUBQ         CX, R10
-	LEAQ         (DI)(CX*2), R11
-
-copy1544:
-	MOVW -2(SP)(R10*2), CX
-	MOVW CX, -2(R11)(R10*2)
-	DECQ R10
-	JNZ  copy1544
-
-both1543:
-skip1541:
-	JMP both1540
-
-half1539:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
-	VMAXPS       Y6, Y5, Y6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VBROADCASTSS element4b40007f<>+0(SB), Y8
-	VMOVAPS      Y8, Y7
-	VFMADD231PS  Y5, Y6, Y7
-	VSUBPS       Y8, Y7, Y5
-	VBROADCASTSS element3f317218<>+0(SB), Y8
-	VFNMADD231PS Y8, Y5, Y6
-	VBROADCASTSS element3d291291<>+0(SB), Y5
-	VMOVAPS      Y5, Y5
-	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
-	VFMADD213PS  Y8, Y6, Y5
-	VBROADCASTSS element3f00035c<>+0(SB), Y8
 	VFMADD213PS  Y8, Y6, Y5
 	VMULPS       Y6, Y5, Y5
 	VFMADD213PS  Y6, Y6, Y5
@@ -18748,9 +18659,77 @@ copy1548:
 
 both1547:
 skip1545:
-both1540:
+	JMP both1544
+
+half1543:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
+	VMAXPS       Y6, Y5, Y6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y6, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f317218<>+0(SB), Y8
+	VFNMADD231PS Y8, Y5, Y6
+	VBROADCASTSS element3d291291<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VBROADCASTSS element3f00035c<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y6, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VBROADCASTSS element3f800000<>+0(SB), Y6
+	VPAND        Y0, Y5, Y5
+	VADDPS       Y6, Y5, Y7
+	VMULPS       Y7, Y1, Y1
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip1549
+	VBROADCASTSS 352(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y3, Y3
+	VBLENDVPS    Y3, Y5, Y6, Y5
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y4, Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	CMPB         64(AX), $0x00
+	JNE          half1550
+	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	JMP          both1551
+
+half1550:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y5, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VCMPPS       $0x03, Y5, Y5, Y3
+	VPOR         Y6, Y5, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (SP)
+	MOVQ         DX, R10
+	SUBQ         CX, R10
+	LEAQ         (DI)(CX*2), R11
+
+copy1552:
+	MOVW -2(SP)(R10*2), CX
+	MOVW CX, -2(R11)(R10*2)
+	DECQ R10
+	JNZ  copy1552
+
+both1551:
+skip1549:
+both1544:
 	DECQ         R8
-	JNZ          more1549
+	JNZ          more1553
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18785,13 +18764,13 @@ both1540:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1549:
-row1532:
+more1553:
+row1536:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1516
+	JNZ          rows1520
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18845,32 +18824,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1550:
+rows1554:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1552
+	JGT  cols1556
 
-cols1551:
+cols1555:
 	CMPB       16(AX), $0x00
-	JNE        half1553
+	JNE        half1557
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1554
+	JMP        both1558
 
-half1553:
+half1557:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1554:
+both1558:
 	CMPB      16(AX), $0x00
-	JNE       half1555
+	JNE       half1559
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1556
+	JMP       both1560
 
-half1555:
+half1559:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18884,26 +18863,26 @@ half1555:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1556:
+both1560:
 	CMPB       40(AX), $0x00
-	JNE        half1557
+	JNE        half1561
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1558
+	JMP        both1562
 
-half1557:
+half1561:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1558:
+both1562:
 	CMPB      40(AX), $0x00
-	JNE       half1559
+	JNE       half1563
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1560
+	JMP       both1564
 
-half1559:
+half1563:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -18917,7 +18896,7 @@ half1559:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1560:
+both1564:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -18925,30 +18904,30 @@ both1560:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1551
+	JLE         cols1555
 
-cols1552:
+cols1556:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1562
+	JGT  cols1566
 
-cols1561:
+cols1565:
 	CMPB       16(AX), $0x00
-	JNE        half1563
+	JNE        half1567
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1564
+	JMP        both1568
 
-half1563:
+half1567:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1564:
+both1568:
 	CMPB      16(AX), $0x00
-	JNE       half1565
+	JNE       half1569
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1566
+	JMP       both1570
 
-half1565:
+half1569:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18956,23 +18935,23 @@ half1565:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1566:
+both1570:
 	CMPB       40(AX), $0x00
-	JNE        half1567
+	JNE        half1571
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1568
+	JMP        both1572
 
-half1567:
+half1571:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1568:
+both1572:
 	CMPB      40(AX), $0x00
-	JNE       half1569
+	JNE       half1573
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1570
+	JMP       both1574
 
-half1569:
+half1573:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -18980,116 +18959,116 @@ half1569:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1570:
+both1574:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1561
+	JLE         cols1565
 
-cols1562:
+cols1566:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1572
+	JGT  cols1576
 
-cols1571:
+cols1575:
 	CMPB       16(AX), $0x00
-	JNE        half1573
+	JNE        half1577
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1574
+	JMP        both1578
 
-half1573:
+half1577:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1574:
+both1578:
 	CMPB      16(AX), $0x00
-	JNE       half1575
+	JNE       half1579
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1576
+	JMP       both1580
 
-half1575:
+half1579:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1576:
+both1580:
 	CMPB       40(AX), $0x00
-	JNE        half1577
+	JNE        half1581
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1578
+	JMP        both1582
 
-half1577:
+half1581:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1578:
+both1582:
 	CMPB      40(AX), $0x00
-	JNE       half1579
+	JNE       half1583
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1580
+	JMP       both1584
 
-half1579:
+half1583:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1580:
+both1584:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1571
+	JLE         cols1575
 
-cols1572:
+cols1576:
 	CMPQ       CX, DX
-	JGE        row1581
+	JGE        row1585
 	CMPB       16(AX), $0x00
-	JNE        half1582
+	JNE        half1586
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1583
+	JMP        both1587
 
-half1582:
+half1586:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1583:
+both1587:
 	CMPB        16(AX), $0x00
-	JNE         half1584
+	JNE         half1588
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1585
+	JMP         both1589
 
-half1584:
+half1588:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1585:
+both1589:
 	CMPB       40(AX), $0x00
-	JNE        half1586
+	JNE        half1590
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1587
+	JMP        both1591
 
-half1586:
+half1590:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1587:
+both1591:
 	CMPB        40(AX), $0x00
-	JNE         half1588
+	JNE         half1592
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1589
+	JMP         both1593
 
-half1588:
+half1592:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1589:
+both1593:
 	VFMADD231PD Z4, Z5, Z0
 
-row1581:
+row1585:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1550
+	JNZ           rows1554
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -19127,45 +19106,9 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1590:
+rows1594:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
-	CMPQ DI, DX
-	JGT  cols1592
-
-cols1591:
-	CMPB       16(AX), $0x00
-	JNE        half1593
-	PREFETCHT0 3072(BX)(CX*4)
-	PREFETCHT0 3136(BX)(CX*4)
-	PREFETCHT0 3200(BX)(CX*4)
-	PREFETCHT0 3264(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z7
-	VMOVUPS    64(BX)(CX*4), Z8
-	VMOVUPS    128(BX)(CX*4), Z9
-	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1594
-
-half1593:
-	PREFETCHT0 3072(BX)(CX*2)
-	PREFETCHT0 3136(BX)(CX*2)
-	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
-	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
-	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
-	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
-
-both1594:
-	VFMADD231PS Z7, Z2, Z3
-	VFMADD231PS Z8, Z2, Z4
-	VFMADD231PS Z9, Z2, Z5
-	VFMADD231PS Z10, Z2, Z6
-	ADDQ        $0x40, CX
-	LEAQ        64(CX), DI
-	CMPQ        DI, DX
-	JLE         cols1591
-
-cols1592:
-	LEAQ 32(CX), DI
 	CMPQ DI, DX
 	JGT  cols1596
 
@@ -19174,25 +19117,34 @@ cols1595:
 	JNE        half1597
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
+	PREFETCHT0 3200(BX)(CX*4)
+	PREFETCHT0 3264(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
+	VMOVUPS    128(BX)(CX*4), Z9
+	VMOVUPS    192(BX)(CX*4), Z10
 	JMP        both1598
 
 half1597:
 	PREFETCHT0 3072(BX)(CX*2)
+	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
+	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
+	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
 both1598:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), DI
+	VFMADD231PS Z9, Z2, Z5
+	VFMADD231PS Z10, Z2, Z6
+	ADDQ        $0x40, CX
+	LEAQ        64(CX), DI
 	CMPQ        DI, DX
 	JLE         cols1595
 
 cols1596:
-	LEAQ 16(CX), DI
+	LEAQ 32(CX), DI
 	CMPQ DI, DX
 	JGT  cols1600
 
@@ -19200,42 +19152,69 @@ cols1599:
 	CMPB       16(AX), $0x00
 	JNE        half1601
 	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
+	VMOVUPS    64(BX)(CX*4), Z8
 	JMP        both1602
 
 half1601:
 	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
+	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
+	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
 both1602:
 	VFMADD231PS Z7, Z2, Z3
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), DI
+	VFMADD231PS Z8, Z2, Z4
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), DI
 	CMPQ        DI, DX
 	JLE         cols1599
 
 cols1600:
-	CMPQ       CX, DX
-	JGE        row1603
+	LEAQ 16(CX), DI
+	CMPQ DI, DX
+	JGT  cols1604
+
+cols1603:
 	CMPB       16(AX), $0x00
-	JNE        half1604
+	JNE        half1605
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z7
+	JMP        both1606
+
+half1605:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+
+both1606:
+	VFMADD231PS Z7, Z2, Z3
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1603
+
+cols1604:
+	CMPQ       CX, DX
+	JGE        row1607
+	CMPB       16(AX), $0x00
+	JNE        half1608
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1605
+	JMP        both1609
 
-half1604:
+half1608:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1605:
+both1609:
 	VFMADD231PS Z7, Z2, Z3
 
-row1603:
+row1607:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1590
+	JNZ           rows1594
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -19267,14 +19246,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1606
+	JEQ   wide1610
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1607
+	JZ    skip1611
 	CMPB  40(AX), $0x00
-	JEQ   wide1606
+	JEQ   wide1610
 
-skip1607:
+skip1611:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -19286,22 +19265,22 @@ skip1607:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1608:
+group1612:
 	CMPQ DI, $0x10
-	JLT  group1609
+	JLT  group1613
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1611
+	JGT  cols1615
 
-cols1610:
+cols1614:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1612
+	JZ           plain1616
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -19318,50 +19297,50 @@ cols1610:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1614
+	JNE          half1618
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1615
+	JMP          both1619
 
-half1614:
+half1618:
 	IMUL3Q $0x00000020, CX, R10
 
-both1615:
+both1619:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1616
+	JNE    far1620
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1616:
+far1620:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1617
+	JNE    half1621
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1618
+	JMP    both1622
 
-half1617:
+half1621:
 	IMUL3Q $0x00000020, CX, R12
 
-both1618:
+both1622:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1619
+	JNE    far1623
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1619:
+far1623:
 	MOVQ $0x00000008, R13
 
-pair1620:
+pair1624:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z12
 	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1621
+	JNE        half1625
 	CMPB       42(AX), $0x00
-	JEQ        near1623
+	JEQ        near1627
 	MOVQ       R10, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19372,19 +19351,19 @@ pair1620:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R10
-	JMP        asked1624
+	JMP        asked1628
 
-near1623:
+near1627:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1624:
-	JMP both1622
+asked1628:
+	JMP both1626
 
-half1621:
+half1625:
 	CMPB       42(AX), $0x00
-	JEQ        near1625
+	JEQ        near1629
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19393,21 +19372,21 @@ half1621:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        asked1626
+	JMP        asked1630
 
-near1625:
+near1629:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1626:
-both1622:
+asked1630:
+both1626:
 	VPERMW.Z   (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z   (R11)(CX*2), Z1, K2, Z14
 	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1627
+	JNE        half1631
 	CMPB       18(AX), $0x00
-	JEQ        near1629
+	JEQ        near1633
 	MOVQ       R12, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19418,19 +19397,19 @@ both1622:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R12
-	JMP        asked1630
+	JMP        asked1634
 
-near1629:
+near1633:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1630:
-	JMP both1628
+asked1634:
+	JMP both1632
 
-half1627:
+half1631:
 	CMPB       18(AX), $0x00
-	JEQ        near1631
+	JEQ        near1635
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19439,14 +19418,14 @@ half1627:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        asked1632
+	JMP        asked1636
 
-near1631:
+near1635:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1632:
-both1628:
+asked1636:
+both1632:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19459,58 +19438,58 @@ both1628:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1633
+	JNE         half1637
 	CMPB        42(AX), $0x00
-	JEQ         near1635
-	JMP         asked1636
+	JEQ         near1639
+	JMP         asked1640
 
-near1635:
+near1639:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1636:
-	JMP both1634
+asked1640:
+	JMP both1638
 
-half1633:
+half1637:
 	CMPB 42(AX), $0x00
-	JEQ  near1637
-	JMP  asked1638
+	JEQ  near1641
+	JMP  asked1642
 
-near1637:
+near1641:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1638:
-both1634:
+asked1642:
+both1638:
 	VPERMW.Z (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K2, Z14
 	ADDQ     8(AX), R11
 	CMPB     16(AX), $0x00
-	JNE      half1639
+	JNE      half1643
 	CMPB     18(AX), $0x00
-	JEQ      near1641
-	JMP      asked1642
+	JEQ      near1645
+	JMP      asked1646
 
-near1641:
+near1645:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1642:
-	JMP both1640
+asked1646:
+	JMP both1644
 
-half1639:
+half1643:
 	CMPB 18(AX), $0x00
-	JEQ  near1643
-	JMP  asked1644
+	JEQ  near1647
+	JMP  asked1648
 
-near1643:
+near1647:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1644:
-both1640:
+asked1648:
+both1644:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19520,38 +19499,38 @@ both1640:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R13
-	JNZ         pair1620
-	JMP         summed1613
+	JNZ         pair1624
+	JMP         summed1617
 
-plain1612:
+plain1616:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1645
+	JNE    half1649
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1646
+	JMP    both1650
 
-half1645:
+half1649:
 	IMUL3Q $0x00000020, CX, R10
 
-both1646:
+both1650:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1647
+	JNE    far1651
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1647:
+far1651:
 	MOVQ $0x00000008, R11
 
-pair1648:
+pair1652:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z8
 	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1649
+	JNE        half1653
 	CMPB       18(AX), $0x00
-	JEQ        near1651
+	JEQ        near1655
 	MOVQ       R10, R12
 	ANDQ       $-256, R12
 	SHRQ       $0x06, R12
@@ -19562,19 +19541,19 @@ pair1648:
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x00000100, R10
-	JMP        asked1652
+	JMP        asked1656
 
-near1651:
+near1655:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1652:
-	JMP both1650
+asked1656:
+	JMP both1654
 
-half1649:
+half1653:
 	CMPB       18(AX), $0x00
-	JEQ        near1653
+	JEQ        near1657
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -19583,14 +19562,14 @@ half1649:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        asked1654
+	JMP        asked1658
 
-near1653:
+near1657:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1654:
-both1650:
+asked1658:
+both1654:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -19599,38 +19578,38 @@ both1650:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1655
+	JNE         half1659
 	CMPB        18(AX), $0x00
-	JEQ         near1657
-	JMP         asked1658
+	JEQ         near1661
+	JMP         asked1662
 
-near1657:
+near1661:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1658:
-	JMP both1656
+asked1662:
+	JMP both1660
 
-half1655:
+half1659:
 	CMPB 18(AX), $0x00
-	JEQ  near1659
-	JMP  asked1660
+	JEQ  near1663
+	JMP  asked1664
 
-near1659:
+near1663:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1660:
-both1656:
+asked1664:
+both1660:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R11
-	JNZ         pair1648
+	JNZ         pair1652
 
-summed1613:
+summed1617:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -19666,19 +19645,19 @@ summed1613:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1610
+	JLE           cols1614
 
-cols1611:
+cols1615:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1662
+	JGT  cols1666
 
-cols1661:
+cols1665:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1663
+	JZ           plain1667
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -19688,50 +19667,50 @@ cols1661:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1665
+	JNE          half1669
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1666
+	JMP          both1670
 
-half1665:
+half1669:
 	IMUL3Q $0x00000020, CX, R10
 
-both1666:
+both1670:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1667
+	JNE    far1671
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1667:
+far1671:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1668
+	JNE    half1672
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1669
+	JMP    both1673
 
-half1668:
+half1672:
 	IMUL3Q $0x00000020, CX, R12
 
-both1669:
+both1673:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1670
+	JNE    far1674
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1670:
+far1674:
 	MOVQ $0x00000008, R13
 
-pair1671:
+pair1675:
 	VPMOVZXWD  (R9)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1672
+	JNE        half1676
 	CMPB       42(AX), $0x00
-	JEQ        near1674
+	JEQ        near1678
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19740,18 +19719,18 @@ pair1671:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        asked1675
+	JMP        asked1679
 
-near1674:
+near1678:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1675:
-	JMP both1673
+asked1679:
+	JMP both1677
 
-half1672:
+half1676:
 	CMPB       42(AX), $0x00
-	JEQ        near1676
+	JEQ        near1680
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -19759,21 +19738,21 @@ half1672:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
-	JMP        asked1677
+	JMP        asked1681
 
-near1676:
+near1680:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1677:
-both1673:
+asked1681:
+both1677:
 	VPMOVZXWD  (R11)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1678
+	JNE        half1682
 	CMPB       18(AX), $0x00
-	JEQ        near1680
+	JEQ        near1684
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19782,18 +19761,18 @@ both1673:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        asked1681
+	JMP        asked1685
 
-near1680:
+near1684:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1681:
-	JMP both1679
+asked1685:
+	JMP both1683
 
-half1678:
+half1682:
 	CMPB       18(AX), $0x00
-	JEQ        near1682
+	JEQ        near1686
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -19801,14 +19780,14 @@ half1678:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
-	JMP        asked1683
+	JMP        asked1687
 
-near1682:
+near1686:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1683:
-both1679:
+asked1687:
+both1683:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -19817,93 +19796,93 @@ both1679:
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1684
+	JNE         half1688
 	CMPB        42(AX), $0x00
-	JEQ         near1686
-	JMP         asked1687
+	JEQ         near1690
+	JMP         asked1691
 
-near1686:
+near1690:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1687:
-	JMP both1685
+asked1691:
+	JMP both1689
 
-half1684:
+half1688:
 	CMPB 42(AX), $0x00
-	JEQ  near1688
-	JMP  asked1689
+	JEQ  near1692
+	JMP  asked1693
 
-near1688:
+near1692:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1689:
-both1685:
+asked1693:
+both1689:
 	VPMOVZXWD (R11)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 	ADDQ      8(AX), R11
 	CMPB      16(AX), $0x00
-	JNE       half1690
+	JNE       half1694
 	CMPB      18(AX), $0x00
-	JEQ       near1692
-	JMP       asked1693
+	JEQ       near1696
+	JMP       asked1697
 
-near1692:
+near1696:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1693:
-	JMP both1691
+asked1697:
+	JMP both1695
 
-half1690:
+half1694:
 	CMPB 18(AX), $0x00
-	JEQ  near1694
-	JMP  asked1695
+	JEQ  near1698
+	JMP  asked1699
 
-near1694:
+near1698:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1695:
-both1691:
+asked1699:
+both1695:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1671
-	JMP         summed1664
+	JNZ         pair1675
+	JMP         summed1668
 
-plain1663:
+plain1667:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1696
+	JNE    half1700
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1697
+	JMP    both1701
 
-half1696:
+half1700:
 	IMUL3Q $0x00000020, CX, R10
 
-both1697:
+both1701:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1698
+	JNE    far1702
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1698:
+far1702:
 	MOVQ $0x00000008, R11
 
-pair1699:
+pair1703:
 	VPMOVZXWD  (R9)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1700
+	JNE        half1704
 	CMPB       18(AX), $0x00
-	JEQ        near1702
+	JEQ        near1706
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -19912,18 +19891,18 @@ pair1699:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        asked1703
+	JMP        asked1707
 
-near1702:
+near1706:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1703:
-	JMP both1701
+asked1707:
+	JMP both1705
 
-half1700:
+half1704:
 	CMPB       18(AX), $0x00
-	JEQ        near1704
+	JEQ        near1708
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -19931,49 +19910,49 @@ half1700:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
-	JMP        asked1705
+	JMP        asked1709
 
-near1704:
+near1708:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1705:
-both1701:
+asked1709:
+both1705:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1706
+	JNE         half1710
 	CMPB        18(AX), $0x00
-	JEQ         near1708
-	JMP         asked1709
+	JEQ         near1712
+	JMP         asked1713
 
-near1708:
+near1712:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1709:
-	JMP both1707
+asked1713:
+	JMP both1711
 
-half1706:
+half1710:
 	CMPB 18(AX), $0x00
-	JEQ  near1710
-	JMP  asked1711
+	JEQ  near1714
+	JMP  asked1715
 
-near1710:
+near1714:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1711:
-both1707:
+asked1715:
+both1711:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1699
+	JNZ         pair1703
 
-summed1664:
+summed1668:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -19993,16 +19972,16 @@ summed1664:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1661
+	JLE           cols1665
 
-cols1662:
+cols1666:
 	CMPQ         CX, R8
-	JGE          row1712
+	JGE          row1716
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1713
+	JZ           plain1717
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -20012,50 +19991,50 @@ cols1662:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1715
+	JNE          half1719
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1716
+	JMP          both1720
 
-half1715:
+half1719:
 	IMUL3Q $0x00000020, CX, R10
 
-both1716:
+both1720:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1717
+	JNE    far1721
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1717:
+far1721:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1718
+	JNE    half1722
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1719
+	JMP    both1723
 
-half1718:
+half1722:
 	IMUL3Q $0x00000020, CX, R12
 
-both1719:
+both1723:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1720
+	JNE    far1724
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1720:
+far1724:
 	MOVQ $0x00000008, R13
 
-pair1721:
+pair1725:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1722
+	JNE         half1726
 	CMPB        42(AX), $0x00
-	JEQ         near1724
+	JEQ         near1728
 	MOVQ        R10, R14
 	ANDQ        $-128, R14
 	SHRQ        $0x06, R14
@@ -20064,18 +20043,18 @@ pair1721:
 	PREFETCHT0  16384(R14)
 	PREFETCHT0  20480(R14)
 	ADDQ        $0x00000080, R10
-	JMP         asked1725
+	JMP         asked1729
 
-near1724:
+near1728:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1725:
-	JMP both1723
+asked1729:
+	JMP both1727
 
-half1722:
+half1726:
 	CMPB       42(AX), $0x00
-	JEQ        near1726
+	JEQ        near1730
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -20083,21 +20062,21 @@ half1722:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
-	JMP        asked1727
+	JMP        asked1731
 
-near1726:
+near1730:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1727:
-both1723:
+asked1731:
+both1727:
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
 	CMPB        16(AX), $0x00
-	JNE         half1728
+	JNE         half1732
 	CMPB        18(AX), $0x00
-	JEQ         near1730
+	JEQ         near1734
 	MOVQ        R12, R14
 	ANDQ        $-128, R14
 	SHRQ        $0x06, R14
@@ -20106,18 +20085,18 @@ both1723:
 	PREFETCHT0  16384(R14)
 	PREFETCHT0  20480(R14)
 	ADDQ        $0x00000080, R12
-	JMP         asked1731
+	JMP         asked1735
 
-near1730:
+near1734:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1731:
-	JMP both1729
+asked1735:
+	JMP both1733
 
-half1728:
+half1732:
 	CMPB       18(AX), $0x00
-	JEQ        near1732
+	JEQ        near1736
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -20125,14 +20104,14 @@ half1728:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
-	JMP        asked1733
+	JMP        asked1737
 
-near1732:
+near1736:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1733:
-both1729:
+asked1737:
+both1733:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -20141,93 +20120,93 @@ both1729:
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1734
+	JNE         half1738
 	CMPB        42(AX), $0x00
-	JEQ         near1736
-	JMP         asked1737
+	JEQ         near1740
+	JMP         asked1741
 
-near1736:
+near1740:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1737:
-	JMP both1735
+asked1741:
+	JMP both1739
 
-half1734:
+half1738:
 	CMPB 42(AX), $0x00
-	JEQ  near1738
-	JMP  asked1739
+	JEQ  near1742
+	JMP  asked1743
 
-near1738:
+near1742:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1739:
-both1735:
+asked1743:
+both1739:
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
 	CMPB        16(AX), $0x00
-	JNE         half1740
+	JNE         half1744
 	CMPB        18(AX), $0x00
-	JEQ         near1742
-	JMP         asked1743
+	JEQ         near1746
+	JMP         asked1747
 
-near1742:
+near1746:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1743:
-	JMP both1741
+asked1747:
+	JMP both1745
 
-half1740:
+half1744:
 	CMPB 18(AX), $0x00
-	JEQ  near1744
-	JMP  asked1745
+	JEQ  near1748
+	JMP  asked1749
 
-near1744:
+near1748:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1745:
-both1741:
+asked1749:
+both1745:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1721
-	JMP         summed1714
+	JNZ         pair1725
+	JMP         summed1718
 
-plain1713:
+plain1717:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1746
+	JNE    half1750
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1747
+	JMP    both1751
 
-half1746:
+half1750:
 	IMUL3Q $0x00000020, CX, R10
 
-both1747:
+both1751:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1748
+	JNE    far1752
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1748:
+far1752:
 	MOVQ $0x00000008, R11
 
-pair1749:
+pair1753:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1750
+	JNE         half1754
 	CMPB        18(AX), $0x00
-	JEQ         near1752
+	JEQ         near1756
 	MOVQ        R10, R12
 	ANDQ        $-128, R12
 	SHRQ        $0x06, R12
@@ -20236,18 +20215,18 @@ pair1749:
 	PREFETCHT0  16384(R12)
 	PREFETCHT0  20480(R12)
 	ADDQ        $0x00000080, R10
-	JMP         asked1753
+	JMP         asked1757
 
-near1752:
+near1756:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1753:
-	JMP both1751
+asked1757:
+	JMP both1755
 
-half1750:
+half1754:
 	CMPB       18(AX), $0x00
-	JEQ        near1754
+	JEQ        near1758
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -20255,49 +20234,49 @@ half1750:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
-	JMP        asked1755
+	JMP        asked1759
 
-near1754:
+near1758:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1755:
-both1751:
+asked1759:
+both1755:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1756
+	JNE         half1760
 	CMPB        18(AX), $0x00
-	JEQ         near1758
-	JMP         asked1759
+	JEQ         near1762
+	JMP         asked1763
 
-near1758:
+near1762:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1759:
-	JMP both1757
+asked1763:
+	JMP both1761
 
-half1756:
+half1760:
 	CMPB 18(AX), $0x00
-	JEQ  near1760
-	JMP  asked1761
+	JEQ  near1764
+	JMP  asked1765
 
-near1760:
+near1764:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1761:
-both1757:
+asked1765:
+both1761:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1749
+	JNZ         pair1753
 
-summed1714:
+summed1718:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -20315,7 +20294,7 @@ summed1714:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1712:
+row1716:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20349,19 +20328,19 @@ row1712:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1608
+	JMP  group1612
 
-group1609:
-wide1606:
-group1762:
+group1613:
+wide1610:
+group1766:
 	CMPQ DI, $0x08
-	JLT  group1763
+	JLT  group1767
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1765
+	JGT  cols1769
 
-cols1764:
+cols1768:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20374,7 +20353,7 @@ cols1764:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1766
+	JZ      plain1770
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -20389,52 +20368,52 @@ cols1764:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1768
+	JNE     half1772
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1769
+	JMP     both1773
 
-half1768:
+half1772:
 	IMUL3Q $0x00000010, CX, R9
 
-both1769:
+both1773:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1770
+	JNE    far1774
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1770:
+far1774:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1771
+	JNE    half1775
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1772
+	JMP    both1776
 
-half1771:
+half1775:
 	IMUL3Q $0x00000010, CX, R11
 
-both1772:
+both1776:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1773
+	JNE    far1777
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1773:
+far1777:
 	MOVQ $0x00000004, R12
 
-pair1774:
+pair1778:
 	CMPB      40(AX), $0x00
-	JNE       half1775
+	JNE       half1779
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1776
+	JMP       both1780
 
-half1775:
+half1779:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20448,12 +20427,12 @@ half1775:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1776:
+both1780:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1777
+	JNE        half1781
 	CMPB       42(AX), $0x00
-	JEQ        near1779
+	JEQ        near1783
 	MOVQ       R9, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20464,19 +20443,19 @@ both1776:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R9
-	JMP        asked1780
+	JMP        asked1784
 
-near1779:
+near1783:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1780:
-	JMP both1778
+asked1784:
+	JMP both1782
 
-half1777:
+half1781:
 	CMPB       42(AX), $0x00
-	JEQ        near1781
+	JEQ        near1785
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20485,23 +20464,23 @@ half1777:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1782
+	JMP        asked1786
 
-near1781:
+near1785:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1782:
-both1778:
+asked1786:
+both1782:
 	CMPB      16(AX), $0x00
-	JNE       half1783
+	JNE       half1787
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1784
+	JMP       both1788
 
-half1783:
+half1787:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20515,12 +20494,12 @@ half1783:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1784:
+both1788:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1785
+	JNE        half1789
 	CMPB       18(AX), $0x00
-	JEQ        near1787
+	JEQ        near1791
 	MOVQ       R11, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20531,19 +20510,19 @@ both1784:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R11
-	JMP        asked1788
+	JMP        asked1792
 
-near1787:
+near1791:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1788:
-	JMP both1786
+asked1792:
+	JMP both1790
 
-half1785:
+half1789:
 	CMPB       18(AX), $0x00
-	JEQ        near1789
+	JEQ        near1793
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20552,14 +20531,14 @@ half1785:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1790
+	JMP        asked1794
 
-near1789:
+near1793:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1790:
-both1786:
+asked1794:
+both1790:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -20577,14 +20556,14 @@ both1786:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	CMPB        40(AX), $0x00
-	JNE         half1791
+	JNE         half1795
 	VCVTPS2PD   (R8)(CX*4), Z16
 	VCVTPS2PD   32(R8)(CX*4), Z17
 	VCVTPS2PD   64(R8)(CX*4), Z18
 	VCVTPS2PD   96(R8)(CX*4), Z19
-	JMP         both1792
+	JMP         both1796
 
-half1791:
+half1795:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20598,42 +20577,42 @@ half1791:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1792:
+both1796:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1793
+	JNE  half1797
 	CMPB 42(AX), $0x00
-	JEQ  near1795
-	JMP  asked1796
+	JEQ  near1799
+	JMP  asked1800
 
-near1795:
+near1799:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1796:
-	JMP both1794
+asked1800:
+	JMP both1798
 
-half1793:
+half1797:
 	CMPB 42(AX), $0x00
-	JEQ  near1797
-	JMP  asked1798
+	JEQ  near1801
+	JMP  asked1802
 
-near1797:
+near1801:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1798:
-both1794:
+asked1802:
+both1798:
 	CMPB      16(AX), $0x00
-	JNE       half1799
+	JNE       half1803
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1800
+	JMP       both1804
 
-half1799:
+half1803:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20647,33 +20626,33 @@ half1799:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1800:
+both1804:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1801
+	JNE  half1805
 	CMPB 18(AX), $0x00
-	JEQ  near1803
-	JMP  asked1804
+	JEQ  near1807
+	JMP  asked1808
 
-near1803:
+near1807:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1804:
-	JMP both1802
+asked1808:
+	JMP both1806
 
-half1801:
+half1805:
 	CMPB 18(AX), $0x00
-	JEQ  near1805
-	JMP  asked1806
+	JEQ  near1809
+	JMP  asked1810
 
-near1805:
+near1809:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1806:
-both1802:
+asked1810:
+both1806:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -20691,40 +20670,40 @@ both1802:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JNZ         pair1774
-	JMP         summed1767
+	JNZ         pair1778
+	JMP         summed1771
 
-plain1766:
+plain1770:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1807
+	JNE    half1811
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1808
+	JMP    both1812
 
-half1807:
+half1811:
 	IMUL3Q $0x00000010, CX, R9
 
-both1808:
+both1812:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1809
+	JNE    far1813
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1809:
+far1813:
 	MOVQ $0x00000004, R10
 
-pair1810:
+pair1814:
 	CMPB      16(AX), $0x00
-	JNE       half1811
+	JNE       half1815
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1812
+	JMP       both1816
 
-half1811:
+half1815:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20738,12 +20717,12 @@ half1811:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1812:
+both1816:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1813
+	JNE        half1817
 	CMPB       18(AX), $0x00
-	JEQ        near1815
+	JEQ        near1819
 	MOVQ       R9, R11
 	ANDQ       $-256, R11
 	SHRQ       $0x06, R11
@@ -20754,19 +20733,19 @@ both1812:
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x00000100, R9
-	JMP        asked1816
+	JMP        asked1820
 
-near1815:
+near1819:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1816:
-	JMP both1814
+asked1820:
+	JMP both1818
 
-half1813:
+half1817:
 	CMPB       18(AX), $0x00
-	JEQ        near1817
+	JEQ        near1821
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -20775,14 +20754,14 @@ half1813:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1818
+	JMP        asked1822
 
-near1817:
+near1821:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1818:
-both1814:
+asked1822:
+both1818:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -20792,14 +20771,14 @@ both1814:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	CMPB        16(AX), $0x00
-	JNE         half1819
+	JNE         half1823
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
 	VCVTPS2PD   64(R8)(CX*4), Z10
 	VCVTPS2PD   96(R8)(CX*4), Z11
-	JMP         both1820
+	JMP         both1824
 
-half1819:
+half1823:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20813,33 +20792,33 @@ half1819:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1820:
+both1824:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1821
+	JNE  half1825
 	CMPB 18(AX), $0x00
-	JEQ  near1823
-	JMP  asked1824
+	JEQ  near1827
+	JMP  asked1828
 
-near1823:
+near1827:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1824:
-	JMP both1822
+asked1828:
+	JMP both1826
 
-half1821:
+half1825:
 	CMPB 18(AX), $0x00
-	JEQ  near1825
-	JMP  asked1826
+	JEQ  near1829
+	JMP  asked1830
 
-near1825:
+near1829:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1826:
-both1822:
+asked1830:
+both1826:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -20849,9 +20828,9 @@ both1822:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JNZ         pair1810
+	JNZ         pair1814
 
-summed1767:
+summed1771:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20865,14 +20844,14 @@ summed1767:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1764
+	JLE     cols1768
 
-cols1765:
+cols1769:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1828
+	JGT  cols1832
 
-cols1827:
+cols1831:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20881,7 +20860,7 @@ cols1827:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1829
+	JZ      plain1833
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -20890,50 +20869,50 @@ cols1827:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1831
+	JNE     half1835
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1832
+	JMP     both1836
 
-half1831:
+half1835:
 	IMUL3Q $0x00000010, CX, R9
 
-both1832:
+both1836:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1833
+	JNE    far1837
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1833:
+far1837:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1834
+	JNE    half1838
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1835
+	JMP    both1839
 
-half1834:
+half1838:
 	IMUL3Q $0x00000010, CX, R11
 
-both1835:
+both1839:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1836
+	JNE    far1840
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1836:
+far1840:
 	MOVQ $0x00000004, R12
 
-pair1837:
+pair1841:
 	CMPB      40(AX), $0x00
-	JNE       half1838
+	JNE       half1842
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1839
+	JMP       both1843
 
-half1838:
+half1842:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20941,12 +20920,12 @@ half1838:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1839:
+both1843:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1840
+	JNE        half1844
 	CMPB       42(AX), $0x00
-	JEQ        near1842
+	JEQ        near1846
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20955,18 +20934,18 @@ both1839:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1843
+	JMP        asked1847
 
-near1842:
+near1846:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1843:
-	JMP both1841
+asked1847:
+	JMP both1845
 
-half1840:
+half1844:
 	CMPB       42(AX), $0x00
-	JEQ        near1844
+	JEQ        near1848
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20974,21 +20953,21 @@ half1840:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1845
+	JMP        asked1849
 
-near1844:
+near1848:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1845:
-both1841:
+asked1849:
+both1845:
 	CMPB      16(AX), $0x00
-	JNE       half1846
+	JNE       half1850
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1847
+	JMP       both1851
 
-half1846:
+half1850:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -20996,12 +20975,12 @@ half1846:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1847:
+both1851:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1848
+	JNE        half1852
 	CMPB       18(AX), $0x00
-	JEQ        near1850
+	JEQ        near1854
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21010,18 +20989,18 @@ both1847:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1851
+	JMP        asked1855
 
-near1850:
+near1854:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1851:
-	JMP both1849
+asked1855:
+	JMP both1853
 
-half1848:
+half1852:
 	CMPB       18(AX), $0x00
-	JEQ        near1852
+	JEQ        near1856
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21029,14 +21008,14 @@ half1848:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1853
+	JMP        asked1857
 
-near1852:
+near1856:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1853:
-both1849:
+asked1857:
+both1853:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21046,12 +21025,12 @@ both1849:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	CMPB        40(AX), $0x00
-	JNE         half1854
+	JNE         half1858
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
-	JMP         both1855
+	JMP         both1859
 
-half1854:
+half1858:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21059,39 +21038,39 @@ half1854:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1855:
+both1859:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1856
+	JNE  half1860
 	CMPB 42(AX), $0x00
-	JEQ  near1858
-	JMP  asked1859
+	JEQ  near1862
+	JMP  asked1863
 
-near1858:
+near1862:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1859:
-	JMP both1857
+asked1863:
+	JMP both1861
 
-half1856:
+half1860:
 	CMPB 42(AX), $0x00
-	JEQ  near1860
-	JMP  asked1861
+	JEQ  near1864
+	JMP  asked1865
 
-near1860:
+near1864:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1861:
-both1857:
+asked1865:
+both1861:
 	CMPB      16(AX), $0x00
-	JNE       half1862
+	JNE       half1866
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1863
+	JMP       both1867
 
-half1862:
+half1866:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -21099,32 +21078,32 @@ half1862:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1863:
+both1867:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1864
+	JNE  half1868
 	CMPB 18(AX), $0x00
-	JEQ  near1866
-	JMP  asked1867
+	JEQ  near1870
+	JMP  asked1871
 
-near1866:
+near1870:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1867:
-	JMP both1865
+asked1871:
+	JMP both1869
 
-half1864:
+half1868:
 	CMPB 18(AX), $0x00
-	JEQ  near1868
-	JMP  asked1869
+	JEQ  near1872
+	JMP  asked1873
 
-near1868:
+near1872:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1869:
-both1865:
+asked1873:
+both1869:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21134,38 +21113,38 @@ both1865:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JNZ         pair1837
-	JMP         summed1830
+	JNZ         pair1841
+	JMP         summed1834
 
-plain1829:
+plain1833:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1870
+	JNE    half1874
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1871
+	JMP    both1875
 
-half1870:
+half1874:
 	IMUL3Q $0x00000010, CX, R9
 
-both1871:
+both1875:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1872
+	JNE    far1876
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1872:
+far1876:
 	MOVQ $0x00000004, R10
 
-pair1873:
+pair1877:
 	CMPB      16(AX), $0x00
-	JNE       half1874
+	JNE       half1878
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1875
+	JMP       both1879
 
-half1874:
+half1878:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21173,12 +21152,12 @@ half1874:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1875:
+both1879:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1876
+	JNE        half1880
 	CMPB       18(AX), $0x00
-	JEQ        near1878
+	JEQ        near1882
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21187,18 +21166,18 @@ both1875:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1879
+	JMP        asked1883
 
-near1878:
+near1882:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1879:
-	JMP both1877
+asked1883:
+	JMP both1881
 
-half1876:
+half1880:
 	CMPB       18(AX), $0x00
-	JEQ        near1880
+	JEQ        near1884
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21206,25 +21185,25 @@ half1876:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1881
+	JMP        asked1885
 
-near1880:
+near1884:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1881:
-both1877:
+asked1885:
+both1881:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	CMPB        16(AX), $0x00
-	JNE         half1882
+	JNE         half1886
 	VCVTPS2PD   (R8)(CX*4), Z4
 	VCVTPS2PD   32(R8)(CX*4), Z5
-	JMP         both1883
+	JMP         both1887
 
-half1882:
+half1886:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21232,40 +21211,40 @@ half1882:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1883:
+both1887:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1884
+	JNE  half1888
 	CMPB 18(AX), $0x00
-	JEQ  near1886
-	JMP  asked1887
+	JEQ  near1890
+	JMP  asked1891
 
-near1886:
+near1890:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1887:
-	JMP both1885
+asked1891:
+	JMP both1889
 
-half1884:
+half1888:
 	CMPB 18(AX), $0x00
-	JEQ  near1888
-	JMP  asked1889
+	JEQ  near1892
+	JMP  asked1893
 
-near1888:
+near1892:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1889:
-both1885:
+asked1893:
+both1889:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JNZ         pair1873
+	JNZ         pair1877
 
-summed1830:
+summed1834:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21275,79 +21254,79 @@ summed1830:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1827
+	JLE     cols1831
 
-cols1828:
+cols1832:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1891
+	JGT  cols1895
 
-cols1890:
+cols1894:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1892
+	JZ      plain1896
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1894
+	JNE     half1898
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1895
+	JMP     both1899
 
-half1894:
+half1898:
 	IMUL3Q $0x00000010, CX, R9
 
-both1895:
+both1899:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1896
+	JNE    far1900
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1896:
+far1900:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1897
+	JNE    half1901
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1898
+	JMP    both1902
 
-half1897:
+half1901:
 	IMUL3Q $0x00000010, CX, R11
 
-both1898:
+both1902:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1899
+	JNE    far1903
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1899:
+far1903:
 	MOVQ $0x00000004, R12
 
-pair1900:
+pair1904:
 	CMPB      40(AX), $0x00
-	JNE       half1901
+	JNE       half1905
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1902
+	JMP       both1906
 
-half1901:
+half1905:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1902:
+both1906:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1903
+	JNE        half1907
 	CMPB       42(AX), $0x00
-	JEQ        near1905
+	JEQ        near1909
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21355,18 +21334,18 @@ both1902:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1906
+	JMP        asked1910
 
-near1905:
+near1909:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1906:
-	JMP both1904
+asked1910:
+	JMP both1908
 
-half1903:
+half1907:
 	CMPB       42(AX), $0x00
-	JEQ        near1907
+	JEQ        near1911
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21374,30 +21353,30 @@ half1903:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked1908
+	JMP        asked1912
 
-near1907:
+near1911:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1908:
-both1904:
+asked1912:
+both1908:
 	CMPB      16(AX), $0x00
-	JNE       half1909
+	JNE       half1913
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1910
+	JMP       both1914
 
-half1909:
+half1913:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1910:
+both1914:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1911
+	JNE        half1915
 	CMPB       18(AX), $0x00
-	JEQ        near1913
+	JEQ        near1917
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21405,18 +21384,18 @@ both1910:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1914
+	JMP        asked1918
 
-near1913:
+near1917:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1914:
-	JMP both1912
+asked1918:
+	JMP both1916
 
-half1911:
+half1915:
 	CMPB       18(AX), $0x00
-	JEQ        near1915
+	JEQ        near1919
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21424,136 +21403,136 @@ half1911:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked1916
+	JMP        asked1920
 
-near1915:
+near1919:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1916:
-both1912:
+asked1920:
+both1916:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1917
+	JNE         half1921
 	VCVTPS2PD   (R8)(CX*4), Z4
-	JMP         both1918
+	JMP         both1922
 
-half1917:
+half1921:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1918:
+both1922:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1919
+	JNE  half1923
 	CMPB 42(AX), $0x00
-	JEQ  near1921
-	JMP  asked1922
+	JEQ  near1925
+	JMP  asked1926
 
-near1921:
+near1925:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1922:
-	JMP both1920
+asked1926:
+	JMP both1924
 
-half1919:
+half1923:
 	CMPB 42(AX), $0x00
-	JEQ  near1923
-	JMP  asked1924
+	JEQ  near1927
+	JMP  asked1928
 
-near1923:
+near1927:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1924:
-both1920:
+asked1928:
+both1924:
 	CMPB      16(AX), $0x00
-	JNE       half1925
+	JNE       half1929
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1926
+	JMP       both1930
 
-half1925:
+half1929:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1926:
+both1930:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1927
+	JNE  half1931
 	CMPB 18(AX), $0x00
-	JEQ  near1929
-	JMP  asked1930
+	JEQ  near1933
+	JMP  asked1934
 
-near1929:
+near1933:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1930:
-	JMP both1928
+asked1934:
+	JMP both1932
 
-half1927:
+half1931:
 	CMPB 18(AX), $0x00
-	JEQ  near1931
-	JMP  asked1932
+	JEQ  near1935
+	JMP  asked1936
 
-near1931:
+near1935:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1932:
-both1928:
+asked1936:
+both1932:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1900
-	JMP         summed1893
+	JNZ         pair1904
+	JMP         summed1897
 
-plain1892:
+plain1896:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1933
+	JNE    half1937
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1934
+	JMP    both1938
 
-half1933:
+half1937:
 	IMUL3Q $0x00000010, CX, R9
 
-both1934:
+both1938:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1935
+	JNE    far1939
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1935:
+far1939:
 	MOVQ $0x00000004, R10
 
-pair1936:
+pair1940:
 	CMPB      16(AX), $0x00
-	JNE       half1937
+	JNE       half1941
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1938
+	JMP       both1942
 
-half1937:
+half1941:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1938:
+both1942:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1939
+	JNE        half1943
 	CMPB       18(AX), $0x00
-	JEQ        near1941
+	JEQ        near1945
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21561,18 +21540,18 @@ both1938:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1942
+	JMP        asked1946
 
-near1941:
+near1945:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1942:
-	JMP both1940
+asked1946:
+	JMP both1944
 
-half1939:
+half1943:
 	CMPB       18(AX), $0x00
-	JEQ        near1943
+	JEQ        near1947
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21580,58 +21559,58 @@ half1939:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked1944
+	JMP        asked1948
 
-near1943:
+near1947:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1944:
-both1940:
+asked1948:
+both1944:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half1945
+	JNE         half1949
 	VCVTPS2PD   (R8)(CX*4), Z2
-	JMP         both1946
+	JMP         both1950
 
-half1945:
+half1949:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1946:
+both1950:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1947
+	JNE  half1951
 	CMPB 18(AX), $0x00
-	JEQ  near1949
-	JMP  asked1950
+	JEQ  near1953
+	JMP  asked1954
 
-near1949:
+near1953:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1950:
-	JMP both1948
+asked1954:
+	JMP both1952
 
-half1947:
+half1951:
 	CMPB 18(AX), $0x00
-	JEQ  near1951
-	JMP  asked1952
+	JEQ  near1955
+	JMP  asked1956
 
-near1951:
+near1955:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1952:
-both1948:
+asked1956:
+both1952:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1936
+	JNZ         pair1940
 
-summed1893:
+summed1897:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21639,76 +21618,76 @@ summed1893:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1890
+	JLE     cols1894
 
-cols1891:
+cols1895:
 	CMPQ    CX, DX
-	JGE     row1953
+	JGE     row1957
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1954
+	JZ      plain1958
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1956
+	JNE     half1960
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1957
+	JMP     both1961
 
-half1956:
+half1960:
 	IMUL3Q $0x00000010, CX, R9
 
-both1957:
+both1961:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1958
+	JNE    far1962
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1958:
+far1962:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1959
+	JNE    half1963
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1960
+	JMP    both1964
 
-half1959:
+half1963:
 	IMUL3Q $0x00000010, CX, R11
 
-both1960:
+both1964:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1961
+	JNE    far1965
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1961:
+far1965:
 	MOVQ $0x00000004, R12
 
-pair1962:
+pair1966:
 	CMPB        40(AX), $0x00
-	JNE         half1963
+	JNE         half1967
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1964
+	JMP         both1968
 
-half1963:
+half1967:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1964:
+both1968:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1965
+	JNE        half1969
 	CMPB       42(AX), $0x00
-	JEQ        near1967
+	JEQ        near1971
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21716,18 +21695,18 @@ both1964:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1968
+	JMP        asked1972
 
-near1967:
+near1971:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1968:
-	JMP both1966
+asked1972:
+	JMP both1970
 
-half1965:
+half1969:
 	CMPB       42(AX), $0x00
-	JEQ        near1969
+	JEQ        near1973
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21735,30 +21714,30 @@ half1965:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked1970
+	JMP        asked1974
 
-near1969:
+near1973:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1970:
-both1966:
+asked1974:
+both1970:
 	CMPB        16(AX), $0x00
-	JNE         half1971
+	JNE         half1975
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1972
+	JMP         both1976
 
-half1971:
+half1975:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1972:
+both1976:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1973
+	JNE        half1977
 	CMPB       18(AX), $0x00
-	JEQ        near1975
+	JEQ        near1979
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21766,18 +21745,18 @@ both1972:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1976
+	JMP        asked1980
 
-near1975:
+near1979:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1976:
-	JMP both1974
+asked1980:
+	JMP both1978
 
-half1973:
+half1977:
 	CMPB       18(AX), $0x00
-	JEQ        near1977
+	JEQ        near1981
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21785,136 +21764,136 @@ half1973:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked1978
+	JMP        asked1982
 
-near1977:
+near1981:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1978:
-both1974:
+asked1982:
+both1978:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1979
+	JNE         half1983
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1980
+	JMP         both1984
 
-half1979:
+half1983:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1980:
+both1984:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1981
+	JNE  half1985
 	CMPB 42(AX), $0x00
-	JEQ  near1983
-	JMP  asked1984
+	JEQ  near1987
+	JMP  asked1988
 
-near1983:
+near1987:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1984:
-	JMP both1982
+asked1988:
+	JMP both1986
 
-half1981:
+half1985:
 	CMPB 42(AX), $0x00
-	JEQ  near1985
-	JMP  asked1986
+	JEQ  near1989
+	JMP  asked1990
 
-near1985:
+near1989:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1986:
-both1982:
+asked1990:
+both1986:
 	CMPB        16(AX), $0x00
-	JNE         half1987
+	JNE         half1991
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1988
+	JMP         both1992
 
-half1987:
+half1991:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1988:
+both1992:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1989
+	JNE  half1993
 	CMPB 18(AX), $0x00
-	JEQ  near1991
-	JMP  asked1992
+	JEQ  near1995
+	JMP  asked1996
 
-near1991:
+near1995:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1992:
-	JMP both1990
+asked1996:
+	JMP both1994
 
-half1989:
+half1993:
 	CMPB 18(AX), $0x00
-	JEQ  near1993
-	JMP  asked1994
+	JEQ  near1997
+	JMP  asked1998
 
-near1993:
+near1997:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1994:
-both1990:
+asked1998:
+both1994:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1962
-	JMP         summed1955
+	JNZ         pair1966
+	JMP         summed1959
 
-plain1954:
+plain1958:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1995
+	JNE    half1999
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1996
+	JMP    both2000
 
-half1995:
+half1999:
 	IMUL3Q $0x00000010, CX, R9
 
-both1996:
+both2000:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1997
+	JNE    far2001
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1997:
+far2001:
 	MOVQ $0x00000004, R10
 
-pair1998:
+pair2002:
 	CMPB        16(AX), $0x00
-	JNE         half1999
+	JNE         half2003
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2000
+	JMP         both2004
 
-half1999:
+half2003:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2000:
+both2004:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2001
+	JNE        half2005
 	CMPB       18(AX), $0x00
-	JEQ        near2003
+	JEQ        near2007
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21922,18 +21901,18 @@ both2000:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked2004
+	JMP        asked2008
 
-near2003:
+near2007:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2004:
-	JMP both2002
+asked2008:
+	JMP both2006
 
-half2001:
+half2005:
 	CMPB       18(AX), $0x00
-	JEQ        near2005
+	JEQ        near2009
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21941,64 +21920,64 @@ half2001:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2006
+	JMP        asked2010
 
-near2005:
+near2009:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2006:
-both2002:
+asked2010:
+both2006:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half2007
+	JNE         half2011
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2008
+	JMP         both2012
 
-half2007:
+half2011:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2008:
+both2012:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2009
+	JNE  half2013
 	CMPB 18(AX), $0x00
-	JEQ  near2011
-	JMP  asked2012
+	JEQ  near2015
+	JMP  asked2016
 
-near2011:
+near2015:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2012:
-	JMP both2010
+asked2016:
+	JMP both2014
 
-half2009:
+half2013:
 	CMPB 18(AX), $0x00
-	JEQ  near2013
-	JMP  asked2014
+	JEQ  near2017
+	JMP  asked2018
 
-near2013:
+near2017:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2014:
-both2010:
+asked2018:
+both2014:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1998
+	JNZ         pair2002
 
-summed1955:
+summed1959:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1953:
+row1957:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -22016,18 +21995,18 @@ row1953:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group1762
+	JMP  group1766
 
-group1763:
-group2015:
+group1767:
+group2019:
 	CMPQ DI, $0x01
-	JLT  group2016
+	JLT  group2020
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols2018
+	JGT  cols2022
 
-cols2017:
+cols2021:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -22040,7 +22019,7 @@ cols2017:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2019
+	JZ      plain2023
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -22055,49 +22034,49 @@ cols2017:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2021
+	JNE     half2025
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2022
+	JMP     both2026
 
-half2021:
+half2025:
 	IMUL3Q $0x00000002, CX, R9
 
-both2022:
+both2026:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2023
+	JNE    far2027
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2023:
+far2027:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2024
+	JNE    half2028
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2025
+	JMP    both2029
 
-half2024:
+half2028:
 	IMUL3Q $0x00000002, CX, R10
 
-both2025:
+both2029:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2026
+	JNE    far2030
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2026:
+far2030:
 	CMPB      40(AX), $0x00
-	JNE       half2027
+	JNE       half2031
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both2028
+	JMP       both2032
 
-half2027:
+half2031:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -22111,17 +22090,17 @@ half2027:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both2028:
+both2032:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2029
+	JNE       half2033
 	VCVTPS2PD (R9)(CX*4), Z20
 	VCVTPS2PD 32(R9)(CX*4), Z21
 	VCVTPS2PD 64(R9)(CX*4), Z22
 	VCVTPS2PD 96(R9)(CX*4), Z23
-	JMP       both2030
+	JMP       both2034
 
-half2029:
+half2033:
 	VPMOVZXWD (R9)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -22135,7 +22114,7 @@ half2029:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both2030:
+both2034:
 	ADDQ        8(AX), R9
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
@@ -22153,36 +22132,36 @@ both2030:
 	VMULPD      Z15, Z23, Z23
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
-	JMP         summed2020
+	JMP         summed2024
 
-plain2019:
+plain2023:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2031
+	JNE    half2035
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2032
+	JMP    both2036
 
-half2031:
+half2035:
 	IMUL3Q $0x00000002, CX, R9
 
-both2032:
+both2036:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2033
+	JNE    far2037
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2033:
+far2037:
 	CMPB      16(AX), $0x00
-	JNE       half2034
+	JNE       half2038
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both2035
+	JMP       both2039
 
-half2034:
+half2038:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -22196,7 +22175,7 @@ half2034:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both2035:
+both2039:
 	ADDQ        8(AX), R8
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
@@ -22207,7 +22186,7 @@ both2035:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 
-summed2020:
+summed2024:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22221,14 +22200,14 @@ summed2020:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2017
+	JLE     cols2021
 
-cols2018:
+cols2022:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2037
+	JGT  cols2041
 
-cols2036:
+cols2040:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -22237,7 +22216,7 @@ cols2036:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2038
+	JZ      plain2042
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -22246,47 +22225,47 @@ cols2036:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2040
+	JNE     half2044
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2041
+	JMP     both2045
 
-half2040:
+half2044:
 	IMUL3Q $0x00000002, CX, R9
 
-both2041:
+both2045:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2042
+	JNE    far2046
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2042:
+far2046:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2043
+	JNE    half2047
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2044
+	JMP    both2048
 
-half2043:
+half2047:
 	IMUL3Q $0x00000002, CX, R10
 
-both2044:
+both2048:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2045
+	JNE    far2049
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2045:
+far2049:
 	CMPB      40(AX), $0x00
-	JNE       half2046
+	JNE       half2050
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both2047
+	JMP       both2051
 
-half2046:
+half2050:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -22294,15 +22273,15 @@ half2046:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both2047:
+both2051:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2048
+	JNE       half2052
 	VCVTPS2PD (R9)(CX*4), Z10
 	VCVTPS2PD 32(R9)(CX*4), Z11
-	JMP       both2049
+	JMP       both2053
 
-half2048:
+half2052:
 	VPMOVZXWD (R9)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -22310,7 +22289,7 @@ half2048:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both2049:
+both2053:
 	ADDQ        8(AX), R9
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
@@ -22320,34 +22299,34 @@ both2049:
 	VMULPD      Z7, Z11, Z11
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
-	JMP         summed2039
+	JMP         summed2043
 
-plain2038:
+plain2042:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2050
+	JNE    half2054
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2051
+	JMP    both2055
 
-half2050:
+half2054:
 	IMUL3Q $0x00000002, CX, R9
 
-both2051:
+both2055:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2052
+	JNE    far2056
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2052:
+far2056:
 	CMPB      16(AX), $0x00
-	JNE       half2053
+	JNE       half2057
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both2054
+	JMP       both2058
 
-half2053:
+half2057:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -22355,14 +22334,14 @@ half2053:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both2054:
+both2058:
 	ADDQ        8(AX), R8
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 
-summed2039:
+summed2043:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22372,125 +22351,125 @@ summed2039:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2036
+	JLE     cols2040
 
-cols2037:
+cols2041:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2056
+	JGT  cols2060
 
-cols2055:
+cols2059:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2057
+	JZ      plain2061
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2059
+	JNE     half2063
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2060
+	JMP     both2064
 
-half2059:
+half2063:
 	IMUL3Q $0x00000002, CX, R9
 
-both2060:
+both2064:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2061
+	JNE    far2065
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2061:
+far2065:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2062
+	JNE    half2066
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2063
+	JMP    both2067
 
-half2062:
+half2066:
 	IMUL3Q $0x00000002, CX, R10
 
-both2063:
+both2067:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2064
+	JNE    far2068
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2064:
+far2068:
 	CMPB      40(AX), $0x00
-	JNE       half2065
+	JNE       half2069
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both2066
+	JMP       both2070
 
-half2065:
+half2069:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both2066:
+both2070:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2067
+	JNE       half2071
 	VCVTPS2PD (R9)(CX*4), Z5
-	JMP       both2068
+	JMP       both2072
 
-half2067:
+half2071:
 	VPMOVZXWD (R9)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both2068:
+both2072:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2058
+	JMP         summed2062
 
-plain2057:
+plain2061:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2069
+	JNE    half2073
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2070
+	JMP    both2074
 
-half2069:
+half2073:
 	IMUL3Q $0x00000002, CX, R9
 
-both2070:
+both2074:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2071
+	JNE    far2075
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2071:
+far2075:
 	CMPB      16(AX), $0x00
-	JNE       half2072
+	JNE       half2076
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both2073
+	JMP       both2077
 
-half2072:
+half2076:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both2073:
+both2077:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2058:
+summed2062:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22498,134 +22477,134 @@ summed2058:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2055
+	JLE     cols2059
 
-cols2056:
+cols2060:
 	CMPQ    CX, DX
-	JGE     row2074
+	JGE     row2078
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2075
+	JZ      plain2079
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2077
+	JNE     half2081
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2078
+	JMP     both2082
 
-half2077:
+half2081:
 	IMUL3Q $0x00000002, CX, R9
 
-both2078:
+both2082:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2079
+	JNE    far2083
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2079:
+far2083:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2080
+	JNE    half2084
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2081
+	JMP    both2085
 
-half2080:
+half2084:
 	IMUL3Q $0x00000002, CX, R10
 
-both2081:
+both2085:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2082
+	JNE    far2086
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2082:
+far2086:
 	CMPB        40(AX), $0x00
-	JNE         half2083
+	JNE         half2087
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2084
+	JMP         both2088
 
-half2083:
+half2087:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2084:
+both2088:
 	ADDQ        32(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half2085
+	JNE         half2089
 	VCVTPS2PD.Z (R9)(CX*4), K1, Z5
-	JMP         both2086
+	JMP         both2090
 
-half2085:
+half2089:
 	VPMOVZXWD.Z (R9)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2086:
+both2090:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2076
+	JMP         summed2080
 
-plain2075:
+plain2079:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2087
+	JNE    half2091
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2088
+	JMP    both2092
 
-half2087:
+half2091:
 	IMUL3Q $0x00000002, CX, R9
 
-both2088:
+both2092:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2089
+	JNE    far2093
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2089:
+far2093:
 	CMPB        16(AX), $0x00
-	JNE         half2090
+	JNE         half2094
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2091
+	JMP         both2095
 
-half2090:
+half2094:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2091:
+both2095:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2076:
+summed2080:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row2074:
+row2078:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2015
+	JMP  group2019
 
-group2016:
+group2020:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -22645,15 +22624,15 @@ TEXT ·argmaxAVX512(SB), $16360-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half2094
+	JNE       half2098
 	CMPQ      DX, $0x18
-	JMP       both2095
+	JMP       both2099
 
-half2094:
+half2098:
 	CMPQ DX, $0x28
 
-both2095:
-	JGT          longer2093
+both2099:
+	JGT          longer2097
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -22662,15 +22641,15 @@ both2095:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2096:
+far2100:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far2096
+	JLT  far2100
 	MOVQ DI, 24(SP)
 
-sixteen2097:
+sixteen2101:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -22686,12 +22665,12 @@ sixteen2097:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half2102
+	JNE          half2106
 	ADDQ         R9, R9
-	JMP          both2103
+	JMP          both2107
 
-half2102:
-both2103:
+half2106:
+both2107:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -22704,7 +22683,7 @@ both2103:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have2099
+	JLE           have2103
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -22729,12 +22708,12 @@ both2103:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half2104
+	JNE           half2108
 	ADDQ          R9, R9
-	JMP           both2105
+	JMP           both2109
 
-half2104:
-both2105:
+half2108:
+both2109:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -22745,16 +22724,16 @@ both2105:
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact2106
+	JGT   exact2110
 	MOVQ  R10, R9
 
-exact2106:
+exact2110:
 	CMPB 16(AX), $0x00
-	JNE  half2107
+	JNE  half2111
 
-piece2109:
+piece2113:
 	CMPQ            R9, $0x10
-	JLT             short2110
+	JLT             short2114
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -22802,11 +22781,11 @@ piece2109:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece2109
+	JMP             piece2113
 
-short2110:
+short2114:
 	TESTQ        R9, R9
-	JZ           pieces2111
+	JZ           pieces2115
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -22877,13 +22856,13 @@ short2110:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces2111:
-	JMP both2108
+pieces2115:
+	JMP both2112
 
-half2107:
-piece2112:
+half2111:
+piece2116:
 	CMPQ            R9, $0x10
-	JLT             short2113
+	JLT             short2117
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -22943,11 +22922,11 @@ piece2112:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece2112
+	JMP             piece2116
 
-short2113:
+short2117:
 	TESTQ        R9, R9
-	JZ           pieces2114
+	JZ           pieces2118
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -23030,11 +23009,11 @@ short2113:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces2114:
-both2108:
-	JMP read2101
+pieces2118:
+both2112:
+	JMP read2105
 
-have2099:
+have2103:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -23043,16 +23022,16 @@ have2099:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half2115
+	JNE  half2119
 	ADDQ R13, R13
-	JMP  both2116
+	JMP  both2120
 
-half2115:
-both2116:
+half2119:
+both2120:
 	CMPB 16(AX), $0x00
-	JNE  half2117
+	JNE  half2121
 
-piece2119:
+piece2123:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -23087,11 +23066,11 @@ piece2119:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2119
-	JMP             both2118
+	JG              piece2123
+	JMP             both2122
 
-half2117:
-piece2120:
+half2121:
+piece2124:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -23138,10 +23117,10 @@ piece2120:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2120
+	JG              piece2124
 
-both2118:
-read2101:
+both2122:
+read2105:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -23160,14 +23139,14 @@ read2101:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four2121:
+four2125:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four2121
+	JLT          four2125
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -23182,48 +23161,48 @@ four2121:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near2122
+	JEQ          near2126
 	CMPB         16(AX), $0x00
-	JNE          near2122
+	JNE          near2126
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked2123
+	JMP          asked2127
 
-near2122:
-asked2123:
+near2126:
+asked2127:
 	CMPB 16(AX), $0x00
-	JNE  half2124
+	JNE  half2128
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2126:
+four2130:
 	CMPB       18(AX), $0x00
-	JEQ        near2127
+	JEQ        near2131
 	CMPB       16(AX), $0x00
-	JNE        near2127
+	JNE        near2131
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same2129
+	JNZ        same2133
 	ADDQ       $0x00003000, SI
 
-same2129:
-	JMP asked2128
+same2133:
+	JMP asked2132
 
-near2127:
+near2131:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked2128:
+asked2132:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -23237,15 +23216,15 @@ asked2128:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2126
-	JMP          both2125
+	JLT          four2130
+	JMP          both2129
 
-half2124:
+half2128:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2130:
+four2134:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -23262,9 +23241,9 @@ four2130:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2130
+	JLT          four2134
 
-both2125:
+both2129:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -23276,38 +23255,38 @@ both2125:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen2097
-	JMP          done2092
+	JLT          sixteen2101
+	JMP          done2096
 
-longer2093:
+longer2097:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip2131
+	JEQ   skip2135
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip2131:
+skip2135:
 	MOVQ DI, 16352(SP)
 	MOVQ 24(AX), R8
 
-rows2132:
+rows2136:
 	CMPQ BX, 16352(SP)
-	JGE  none2133
+	JGE  none2137
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2134
+	JMP  row2138
 
-none2133:
+none2137:
 	XORQ DI, DI
 
-row2134:
+row2138:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -23317,60 +23296,60 @@ row2134:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2136
+	JGT          cols2140
 
-cols2135:
+cols2139:
 	CMPB       16(AX), $0x00
-	JNE        half2137
+	JNE        half2141
 	TESTQ      DI, DI
-	JZ         near2139
+	JZ         near2143
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2141
+	JNZ        same2145
 	ADDQ       $0x00003000, DI
 
-same2141:
-	JMP asked2140
+same2145:
+	JMP asked2144
 
-near2139:
+near2143:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked2140:
+asked2144:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both2138
+	JMP    both2142
 
-half2137:
+half2141:
 	TESTQ      DI, DI
-	JZ         near2142
+	JZ         near2146
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2143
+	JNZ        asked2147
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2144
+	JNZ        same2148
 	ADDQ       $0x00003000, DI
 
-same2144:
-	JMP asked2143
+same2148:
+	JMP asked2147
 
-near2142:
+near2146:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked2143:
+asked2147:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -23382,197 +23361,197 @@ asked2143:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both2138:
+both2142:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols2135
+	JLE  cols2139
 
-cols2136:
+cols2140:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols2146
+	JGT  cols2150
 
-cols2145:
+cols2149:
 	CMPB       16(AX), $0x00
-	JNE        half2147
+	JNE        half2151
 	TESTQ      DI, DI
-	JZ         near2149
+	JZ         near2153
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2150
+	JNZ        asked2154
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2151
+	JNZ        same2155
 	ADDQ       $0x00003000, DI
 
-same2151:
-	JMP asked2150
+same2155:
+	JMP asked2154
 
-near2149:
+near2153:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked2150:
+asked2154:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both2148
+	JMP    both2152
 
-half2147:
+half2151:
 	TESTQ      DI, DI
-	JZ         near2152
+	JZ         near2156
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2153
+	JNZ        asked2157
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2154
+	JNZ        same2158
 	ADDQ       $0x00003000, DI
 
-same2154:
-	JMP asked2153
+same2158:
+	JMP asked2157
 
-near2152:
+near2156:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2153:
+asked2157:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both2148:
+both2152:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols2145
+	JLE  cols2149
 
-cols2146:
+cols2150:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols2156
+	JGT  cols2160
 
-cols2155:
+cols2159:
 	CMPB       16(AX), $0x00
-	JNE        half2157
+	JNE        half2161
 	TESTQ      DI, DI
-	JZ         near2159
+	JZ         near2163
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2160
+	JNZ        asked2164
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2161
+	JNZ        same2165
 	ADDQ       $0x00003000, DI
 
-same2161:
-	JMP asked2160
+same2165:
+	JMP asked2164
 
-near2159:
+near2163:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2160:
+asked2164:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2158
+	JMP     both2162
 
-half2157:
+half2161:
 	TESTQ      DI, DI
-	JZ         near2162
+	JZ         near2166
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2163
+	JNZ        asked2167
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2164
+	JNZ        same2168
 	ADDQ       $0x00003000, DI
 
-same2164:
-	JMP asked2163
+same2168:
+	JMP asked2167
 
-near2162:
+near2166:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2163:
+asked2167:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2158:
+both2162:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2155
+	JLE    cols2159
 
-cols2156:
+cols2160:
 	CMPQ       CX, DX
-	JGE        row2165
+	JGE        row2169
 	CMPB       16(AX), $0x00
-	JNE        half2166
+	JNE        half2170
 	TESTQ      DI, DI
-	JZ         near2168
+	JZ         near2172
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2169
+	JNZ        asked2173
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2170
+	JNZ        same2174
 	ADDQ       $0x00003000, DI
 
-same2170:
-	JMP asked2169
+same2174:
+	JMP asked2173
 
-near2168:
+near2172:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2169:
+asked2173:
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2167
+	JMP       both2171
 
-half2166:
+half2170:
 	TESTQ      DI, DI
-	JZ         near2171
+	JZ         near2175
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2172
+	JNZ        asked2176
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2173
+	JNZ        same2177
 	ADDQ       $0x00003000, DI
 
-same2173:
-	JMP asked2172
+same2177:
+	JMP asked2176
 
-near2171:
+near2175:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2172:
+asked2176:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2167:
+both2171:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2165:
+row2169:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -23587,53 +23566,53 @@ row2165:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2175:
+next2179:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last2177
+	JGT     last2181
 	CMPB    16(AX), $0x00
-	JNE     half2178
+	JNE     half2182
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2179
+	JMP     both2183
 
-half2178:
+half2182:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2179:
+both2183:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found2174
+	JNZ    found2178
 	ADDQ   $0x10, CX
-	JMP    next2175
+	JMP    next2179
 
-last2177:
+last2181:
 	CMPQ      CX, DX
-	JGE       end2176
+	JGE       end2180
 	CMPB      16(AX), $0x00
-	JNE       half2180
+	JNE       half2184
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2181
+	JMP       both2185
 
-half2180:
+half2184:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2181:
+both2185:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found2174
+	JNZ    found2178
 	MOVQ   DX, CX
-	JMP    end2176
+	JMP    end2180
 
-found2174:
+found2178:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2176:
+end2180:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -23641,9 +23620,9 @@ end2176:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2132
+	JNZ     rows2136
 
-done2092:
+done2096:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23669,9 +23648,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2183
+	JGT       cols2187
 
-cols2182:
+cols2186:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -23701,11 +23680,11 @@ cols2182:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2182
+	JLE          cols2186
 
-cols2183:
+cols2187:
 	CMPQ         CX, DX
-	JGE          row2184
+	JGE          row2188
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -23733,7 +23712,7 @@ cols2183:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2184:
+row2188:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23757,77 +23736,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2186
+	JGT       cols2190
 
-cols2185:
+cols2189:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2187
+	JZ           skip2191
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2188
+	JNE          first2192
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2188:
+first2192:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2189
+	JEQ         plain2193
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2190
+	JMP         moved2194
 
-plain2189:
+plain2193:
 	VMOVAPS Z3, Z1
 
-moved2190:
-skip2187:
+moved2194:
+skip2191:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2185
+	JLE          cols2189
 
-cols2186:
+cols2190:
 	CMPQ         CX, DX
-	JGE          row2191
+	JGE          row2195
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2192
+	JZ           skip2196
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2193
+	JNE          first2197
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2193:
+first2197:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2194
+	JEQ         plain2198
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2195
+	JMP         moved2199
 
-plain2194:
+plain2198:
 	VMOVAPS Z3, Z1
 
-moved2195:
-skip2192:
+moved2199:
+skip2196:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2191:
+row2195:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23850,31 +23829,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2196:
+rows2200:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2198
+	JGT  cols2202
 
-cols2197:
+cols2201:
 	CMPB       16(AX), $0x00
-	JNE        half2199
+	JNE        half2203
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2200
+	JMP        both2204
 
-half2199:
+half2203:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2200:
+both2204:
 	CMPB      16(AX), $0x00
-	JNE       half2201
+	JNE       half2205
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2202
+	JMP       both2206
 
-half2201:
+half2205:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23888,25 +23867,25 @@ half2201:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2202:
+both2206:
 	CMPB       40(AX), $0x00
-	JNE        half2203
+	JNE        half2207
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2204
+	JMP        both2208
 
-half2203:
+half2207:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2204:
+both2208:
 	CMPB      40(AX), $0x00
-	JNE       half2205
+	JNE       half2209
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2206
+	JMP       both2210
 
-half2205:
+half2209:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -23920,7 +23899,7 @@ half2205:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2206:
+both2210:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -23928,30 +23907,30 @@ both2206:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2197
+	JLE         cols2201
 
-cols2198:
+cols2202:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2208
+	JGT  cols2212
 
-cols2207:
+cols2211:
 	CMPB       16(AX), $0x00
-	JNE        half2209
+	JNE        half2213
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2210
+	JMP        both2214
 
-half2209:
+half2213:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2210:
+both2214:
 	CMPB      16(AX), $0x00
-	JNE       half2211
+	JNE       half2215
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2212
+	JMP       both2216
 
-half2211:
+half2215:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23959,23 +23938,23 @@ half2211:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2212:
+both2216:
 	CMPB       40(AX), $0x00
-	JNE        half2213
+	JNE        half2217
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2214
+	JMP        both2218
 
-half2213:
+half2217:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2214:
+both2218:
 	CMPB      40(AX), $0x00
-	JNE       half2215
+	JNE       half2219
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2216
+	JMP       both2220
 
-half2215:
+half2219:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -23983,140 +23962,140 @@ half2215:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2216:
+both2220:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2207
+	JLE         cols2211
 
-cols2208:
+cols2212:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2218
+	JGT  cols2222
 
-cols2217:
+cols2221:
 	CMPB       16(AX), $0x00
-	JNE        half2219
+	JNE        half2223
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2220
+	JMP        both2224
 
-half2219:
+half2223:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2220:
+both2224:
 	CMPB      16(AX), $0x00
-	JNE       half2221
+	JNE       half2225
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2222
+	JMP       both2226
 
-half2221:
+half2225:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2222:
+both2226:
 	CMPB       40(AX), $0x00
-	JNE        half2223
+	JNE        half2227
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2224
+	JMP        both2228
 
-half2223:
+half2227:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2224:
+both2228:
 	CMPB      40(AX), $0x00
-	JNE       half2225
+	JNE       half2229
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2226
+	JMP       both2230
 
-half2225:
+half2229:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2226:
+both2230:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2217
+	JLE         cols2221
 
-cols2218:
+cols2222:
 	CMPQ       CX, DX
-	JGE        row2227
+	JGE        row2231
 	CMPB       16(AX), $0x00
-	JNE        half2228
+	JNE        half2232
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2229
+	JMP        both2233
 
-half2228:
+half2232:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2229:
+both2233:
 	CMPB       16(AX), $0x00
-	JNE        half2230
+	JNE        half2234
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2231
+	JMP        both2235
 
-half2230:
+half2234:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2232:
+copy2236:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2232
+	JNZ       copy2236
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2231:
+both2235:
 	CMPB       40(AX), $0x00
-	JNE        half2233
+	JNE        half2237
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2234
+	JMP        both2238
 
-half2233:
+half2237:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2234:
+both2238:
 	CMPB       40(AX), $0x00
-	JNE        half2235
+	JNE        half2239
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2236
+	JMP        both2240
 
-half2235:
+half2239:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2237:
+copy2241:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2237
+	JNZ       copy2241
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2236:
+both2240:
 	VFMADD231PD Y5, Y6, Y1
 
-row2227:
+row2231:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2196
+	JNZ          rows2200
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -24147,37 +24126,9 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2238:
+rows2242:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
-	CMPQ DI, DX
-	JGT  cols2240
-
-cols2239:
-	CMPB       16(AX), $0x00
-	JNE        half2241
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y6
-	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2242
-
-half2241:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(BX)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-
-both2242:
-	VFMADD231PS Y6, Y1, Y2
-	VFMADD231PS Y7, Y1, Y3
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), DI
-	CMPQ        DI, DX
-	JLE         cols2239
-
-cols2240:
-	LEAQ 8(CX), DI
 	CMPQ DI, DX
 	JGT  cols2244
 
@@ -24186,30 +24137,58 @@ cols2243:
 	JNE        half2245
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
+	VMOVUPS    32(BX)(CX*4), Y7
 	JMP        both2246
 
 half2245:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(BX)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
 both2246:
 	VFMADD231PS Y6, Y1, Y2
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), DI
+	VFMADD231PS Y7, Y1, Y3
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), DI
 	CMPQ        DI, DX
 	JLE         cols2243
 
 cols2244:
-	CMPQ       CX, DX
-	JGE        row2247
+	LEAQ 8(CX), DI
+	CMPQ DI, DX
+	JGT  cols2248
+
+cols2247:
 	CMPB       16(AX), $0x00
-	JNE        half2248
+	JNE        half2249
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y6
+	JMP        both2250
+
+half2249:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+
+both2250:
+	VFMADD231PS Y6, Y1, Y2
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), DI
+	CMPQ        DI, DX
+	JLE         cols2247
+
+cols2248:
+	CMPQ       CX, DX
+	JGE        row2251
+	CMPB       16(AX), $0x00
+	JNE        half2252
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2249
+	JMP        both2253
 
-half2248:
+half2252:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -24217,21 +24196,21 @@ half2248:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2250:
+copy2254:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2250
+	JNZ       copy2254
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2249:
+both2253:
 	VFMADD231PS Y6, Y1, Y2
 
-row2247:
+row2251:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2238
+	JNZ          rows2242
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -24260,15 +24239,15 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2251:
+group2255:
 	CMPQ DI, $0x08
-	JLT  group2252
+	JLT  group2256
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2254
+	JGT  cols2258
 
-cols2253:
+cols2257:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -24277,7 +24256,7 @@ cols2253:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2255
+	JZ      plain2259
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -24286,50 +24265,50 @@ cols2253:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2257
+	JNE     half2261
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2258
+	JMP     both2262
 
-half2257:
+half2261:
 	IMUL3Q $0x00000010, CX, R9
 
-both2258:
+both2262:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2259
+	JNE    far2263
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2259:
+far2263:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2260
+	JNE    half2264
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2261
+	JMP    both2265
 
-half2260:
+half2264:
 	IMUL3Q $0x00000010, CX, R11
 
-both2261:
+both2265:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2262
+	JNE    far2266
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2262:
+far2266:
 	MOVQ $0x00000004, R12
 
-pair2263:
+pair2267:
 	CMPB      40(AX), $0x00
-	JNE       half2264
+	JNE       half2268
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2265
+	JMP       both2269
 
-half2264:
+half2268:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24337,12 +24316,12 @@ half2264:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2265:
+both2269:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2266
+	JNE        half2270
 	CMPB       42(AX), $0x00
-	JEQ        near2268
+	JEQ        near2272
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24350,18 +24329,18 @@ both2265:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked2269
+	JMP        asked2273
 
-near2268:
+near2272:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2269:
-	JMP both2267
+asked2273:
+	JMP both2271
 
-half2266:
+half2270:
 	CMPB       42(AX), $0x00
-	JEQ        near2270
+	JEQ        near2274
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24369,21 +24348,21 @@ half2266:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2271
+	JMP        asked2275
 
-near2270:
+near2274:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2271:
-both2267:
+asked2275:
+both2271:
 	CMPB      16(AX), $0x00
-	JNE       half2272
+	JNE       half2276
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2273
+	JMP       both2277
 
-half2272:
+half2276:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24391,12 +24370,12 @@ half2272:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2273:
+both2277:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2274
+	JNE        half2278
 	CMPB       18(AX), $0x00
-	JEQ        near2276
+	JEQ        near2280
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24404,18 +24383,18 @@ both2273:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked2277
+	JMP        asked2281
 
-near2276:
+near2280:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2277:
-	JMP both2275
+asked2281:
+	JMP both2279
 
-half2274:
+half2278:
 	CMPB       18(AX), $0x00
-	JEQ        near2278
+	JEQ        near2282
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24423,14 +24402,14 @@ half2274:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2279
+	JMP        asked2283
 
-near2278:
+near2282:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2279:
-both2275:
+asked2283:
+both2279:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24440,12 +24419,12 @@ both2275:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	CMPB        40(AX), $0x00
-	JNE         half2280
+	JNE         half2284
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2281
+	JMP         both2285
 
-half2280:
+half2284:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24453,39 +24432,39 @@ half2280:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2281:
+both2285:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2282
+	JNE  half2286
 	CMPB 42(AX), $0x00
-	JEQ  near2284
-	JMP  asked2285
+	JEQ  near2288
+	JMP  asked2289
 
-near2284:
+near2288:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2285:
-	JMP both2283
+asked2289:
+	JMP both2287
 
-half2282:
+half2286:
 	CMPB 42(AX), $0x00
-	JEQ  near2286
-	JMP  asked2287
+	JEQ  near2290
+	JMP  asked2291
 
-near2286:
+near2290:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2287:
-both2283:
+asked2291:
+both2287:
 	CMPB      16(AX), $0x00
-	JNE       half2288
+	JNE       half2292
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2289
+	JMP       both2293
 
-half2288:
+half2292:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24493,32 +24472,32 @@ half2288:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2289:
+both2293:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2290
+	JNE  half2294
 	CMPB 18(AX), $0x00
-	JEQ  near2292
-	JMP  asked2293
+	JEQ  near2296
+	JMP  asked2297
 
-near2292:
+near2296:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2293:
-	JMP both2291
+asked2297:
+	JMP both2295
 
-half2290:
+half2294:
 	CMPB 18(AX), $0x00
-	JEQ  near2294
-	JMP  asked2295
+	JEQ  near2298
+	JMP  asked2299
 
-near2294:
+near2298:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2295:
-both2291:
+asked2299:
+both2295:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24528,38 +24507,38 @@ both2291:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JNZ         pair2263
-	JMP         summed2256
+	JNZ         pair2267
+	JMP         summed2260
 
-plain2255:
+plain2259:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2296
+	JNE    half2300
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2297
+	JMP    both2301
 
-half2296:
+half2300:
 	IMUL3Q $0x00000010, CX, R9
 
-both2297:
+both2301:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2298
+	JNE    far2302
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2298:
+far2302:
 	MOVQ $0x00000004, R10
 
-pair2299:
+pair2303:
 	CMPB      16(AX), $0x00
-	JNE       half2300
+	JNE       half2304
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2301
+	JMP       both2305
 
-half2300:
+half2304:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24567,12 +24546,12 @@ half2300:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2301:
+both2305:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2302
+	JNE        half2306
 	CMPB       18(AX), $0x00
-	JEQ        near2304
+	JEQ        near2308
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24580,18 +24559,18 @@ both2301:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked2305
+	JMP        asked2309
 
-near2304:
+near2308:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2305:
-	JMP both2303
+asked2309:
+	JMP both2307
 
-half2302:
+half2306:
 	CMPB       18(AX), $0x00
-	JEQ        near2306
+	JEQ        near2310
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24599,25 +24578,25 @@ half2302:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2307
+	JMP        asked2311
 
-near2306:
+near2310:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2307:
-both2303:
+asked2311:
+both2307:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	CMPB        16(AX), $0x00
-	JNE         half2308
+	JNE         half2312
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2309
+	JMP         both2313
 
-half2308:
+half2312:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24625,40 +24604,40 @@ half2308:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2309:
+both2313:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2310
+	JNE  half2314
 	CMPB 18(AX), $0x00
-	JEQ  near2312
-	JMP  asked2313
+	JEQ  near2316
+	JMP  asked2317
 
-near2312:
+near2316:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2313:
-	JMP both2311
+asked2317:
+	JMP both2315
 
-half2310:
+half2314:
 	CMPB 18(AX), $0x00
-	JEQ  near2314
-	JMP  asked2315
+	JEQ  near2318
+	JMP  asked2319
 
-near2314:
+near2318:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2315:
-both2311:
+asked2319:
+both2315:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JNZ         pair2299
+	JNZ         pair2303
 
-summed2256:
+summed2260:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -24668,79 +24647,79 @@ summed2256:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2253
+	JLE     cols2257
 
-cols2254:
+cols2258:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2317
+	JGT  cols2321
 
-cols2316:
+cols2320:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2318
+	JZ      plain2322
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2320
+	JNE     half2324
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2321
+	JMP     both2325
 
-half2320:
+half2324:
 	IMUL3Q $0x00000010, CX, R9
 
-both2321:
+both2325:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2322
+	JNE    far2326
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2322:
+far2326:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2323
+	JNE    half2327
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2324
+	JMP    both2328
 
-half2323:
+half2327:
 	IMUL3Q $0x00000010, CX, R11
 
-both2324:
+both2328:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2325
+	JNE    far2329
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2325:
+far2329:
 	MOVQ $0x00000004, R12
 
-pair2326:
+pair2330:
 	CMPB      40(AX), $0x00
-	JNE       half2327
+	JNE       half2331
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2328
+	JMP       both2332
 
-half2327:
+half2331:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2328:
+both2332:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2329
+	JNE        half2333
 	CMPB       42(AX), $0x00
-	JEQ        near2331
+	JEQ        near2335
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24748,18 +24727,18 @@ both2328:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2332
+	JMP        asked2336
 
-near2331:
+near2335:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2332:
-	JMP both2330
+asked2336:
+	JMP both2334
 
-half2329:
+half2333:
 	CMPB       42(AX), $0x00
-	JEQ        near2333
+	JEQ        near2337
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24767,30 +24746,30 @@ half2329:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2334
+	JMP        asked2338
 
-near2333:
+near2337:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2334:
-both2330:
+asked2338:
+both2334:
 	CMPB      16(AX), $0x00
-	JNE       half2335
+	JNE       half2339
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2336
+	JMP       both2340
 
-half2335:
+half2339:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2336:
+both2340:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2337
+	JNE        half2341
 	CMPB       18(AX), $0x00
-	JEQ        near2339
+	JEQ        near2343
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24798,18 +24777,18 @@ both2336:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2340
+	JMP        asked2344
 
-near2339:
+near2343:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2340:
-	JMP both2338
+asked2344:
+	JMP both2342
 
-half2337:
+half2341:
 	CMPB       18(AX), $0x00
-	JEQ        near2341
+	JEQ        near2345
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24817,136 +24796,136 @@ half2337:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2342
+	JMP        asked2346
 
-near2341:
+near2345:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2342:
-both2338:
+asked2346:
+both2342:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2343
+	JNE         half2347
 	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2344
+	JMP         both2348
 
-half2343:
+half2347:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2344:
+both2348:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2345
+	JNE  half2349
 	CMPB 42(AX), $0x00
-	JEQ  near2347
-	JMP  asked2348
+	JEQ  near2351
+	JMP  asked2352
 
-near2347:
+near2351:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2348:
-	JMP both2346
+asked2352:
+	JMP both2350
 
-half2345:
+half2349:
 	CMPB 42(AX), $0x00
-	JEQ  near2349
-	JMP  asked2350
+	JEQ  near2353
+	JMP  asked2354
 
-near2349:
+near2353:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2350:
-both2346:
+asked2354:
+both2350:
 	CMPB      16(AX), $0x00
-	JNE       half2351
+	JNE       half2355
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2352
+	JMP       both2356
 
-half2351:
+half2355:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2352:
+both2356:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2353
+	JNE  half2357
 	CMPB 18(AX), $0x00
-	JEQ  near2355
-	JMP  asked2356
+	JEQ  near2359
+	JMP  asked2360
 
-near2355:
+near2359:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2356:
-	JMP both2354
+asked2360:
+	JMP both2358
 
-half2353:
+half2357:
 	CMPB 18(AX), $0x00
-	JEQ  near2357
-	JMP  asked2358
+	JEQ  near2361
+	JMP  asked2362
 
-near2357:
+near2361:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2358:
-both2354:
+asked2362:
+both2358:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2326
-	JMP         summed2319
+	JNZ         pair2330
+	JMP         summed2323
 
-plain2318:
+plain2322:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2359
+	JNE    half2363
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2360
+	JMP    both2364
 
-half2359:
+half2363:
 	IMUL3Q $0x00000010, CX, R9
 
-both2360:
+both2364:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2361
+	JNE    far2365
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2361:
+far2365:
 	MOVQ $0x00000004, R10
 
-pair2362:
+pair2366:
 	CMPB      16(AX), $0x00
-	JNE       half2363
+	JNE       half2367
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2364
+	JMP       both2368
 
-half2363:
+half2367:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2364:
+both2368:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2365
+	JNE        half2369
 	CMPB       18(AX), $0x00
-	JEQ        near2367
+	JEQ        near2371
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24954,18 +24933,18 @@ both2364:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2368
+	JMP        asked2372
 
-near2367:
+near2371:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2368:
-	JMP both2366
+asked2372:
+	JMP both2370
 
-half2365:
+half2369:
 	CMPB       18(AX), $0x00
-	JEQ        near2369
+	JEQ        near2373
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24973,58 +24952,58 @@ half2365:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2370
+	JMP        asked2374
 
-near2369:
+near2373:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2370:
-both2366:
+asked2374:
+both2370:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2371
+	JNE         half2375
 	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2372
+	JMP         both2376
 
-half2371:
+half2375:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2372:
+both2376:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2373
+	JNE  half2377
 	CMPB 18(AX), $0x00
-	JEQ  near2375
-	JMP  asked2376
+	JEQ  near2379
+	JMP  asked2380
 
-near2375:
+near2379:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2376:
-	JMP both2374
+asked2380:
+	JMP both2378
 
-half2373:
+half2377:
 	CMPB 18(AX), $0x00
-	JEQ  near2377
-	JMP  asked2378
+	JEQ  near2381
+	JMP  asked2382
 
-near2377:
+near2381:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2378:
-both2374:
+asked2382:
+both2378:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2362
+	JNZ         pair2366
 
-summed2319:
+summed2323:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25032,88 +25011,88 @@ summed2319:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2316
+	JLE     cols2320
 
-cols2317:
+cols2321:
 	CMPQ    CX, DX
-	JGE     row2379
+	JGE     row2383
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2380
+	JZ      plain2384
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2382
+	JNE     half2386
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2383
+	JMP     both2387
 
-half2382:
+half2386:
 	IMUL3Q $0x00000010, CX, R9
 
-both2383:
+both2387:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2384
+	JNE    far2388
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2384:
+far2388:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2385
+	JNE    half2389
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2386
+	JMP    both2390
 
-half2385:
+half2389:
 	IMUL3Q $0x00000010, CX, R11
 
-both2386:
+both2390:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2387
+	JNE    far2391
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2387:
+far2391:
 	MOVQ $0x00000004, R12
 
-pair2388:
+pair2392:
 	CMPB       40(AX), $0x00
-	JNE        half2389
+	JNE        half2393
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2390
+	JMP        both2394
 
-half2389:
+half2393:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2391:
+copy2395:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2391
+	JNZ       copy2395
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2390:
+both2394:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2392
+	JNE        half2396
 	CMPB       42(AX), $0x00
-	JEQ        near2394
+	JEQ        near2398
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25121,18 +25100,18 @@ both2390:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2395
+	JMP        asked2399
 
-near2394:
+near2398:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2395:
-	JMP both2393
+asked2399:
+	JMP both2397
 
-half2392:
+half2396:
 	CMPB       42(AX), $0x00
-	JEQ        near2396
+	JEQ        near2400
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25140,42 +25119,42 @@ half2392:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2397
+	JMP        asked2401
 
-near2396:
+near2400:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2397:
-both2393:
+asked2401:
+both2397:
 	CMPB       16(AX), $0x00
-	JNE        half2398
+	JNE        half2402
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2399
+	JMP        both2403
 
-half2398:
+half2402:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2400:
+copy2404:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2400
+	JNZ       copy2404
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2399:
+both2403:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2401
+	JNE        half2405
 	CMPB       18(AX), $0x00
-	JEQ        near2403
+	JEQ        near2407
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25183,18 +25162,18 @@ both2399:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2404
+	JMP        asked2408
 
-near2403:
+near2407:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2404:
-	JMP both2402
+asked2408:
+	JMP both2406
 
-half2401:
+half2405:
 	CMPB       18(AX), $0x00
-	JEQ        near2405
+	JEQ        near2409
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25202,172 +25181,172 @@ half2401:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2406
+	JMP        asked2410
 
-near2405:
+near2409:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2406:
-both2402:
+asked2410:
+both2406:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2407
+	JNE         half2411
 	VMASKMOVPS  (R8)(CX*4), X0, X5
 	VCVTPS2PD   X5, Y5
-	JMP         both2408
+	JMP         both2412
 
-half2407:
+half2411:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2409:
+copy2413:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2409
+	JNZ       copy2413
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2408:
+both2412:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2410
+	JNE  half2414
 	CMPB 42(AX), $0x00
-	JEQ  near2412
-	JMP  asked2413
+	JEQ  near2416
+	JMP  asked2417
 
-near2412:
+near2416:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2413:
-	JMP both2411
+asked2417:
+	JMP both2415
 
-half2410:
+half2414:
 	CMPB 42(AX), $0x00
-	JEQ  near2414
-	JMP  asked2415
+	JEQ  near2418
+	JMP  asked2419
 
-near2414:
+near2418:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2415:
-both2411:
+asked2419:
+both2415:
 	CMPB       16(AX), $0x00
-	JNE        half2416
+	JNE        half2420
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2417
+	JMP        both2421
 
-half2416:
+half2420:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2418:
+copy2422:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2418
+	JNZ       copy2422
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2417:
+both2421:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2419
+	JNE  half2423
 	CMPB 18(AX), $0x00
-	JEQ  near2421
-	JMP  asked2422
+	JEQ  near2425
+	JMP  asked2426
 
-near2421:
+near2425:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2422:
-	JMP both2420
+asked2426:
+	JMP both2424
 
-half2419:
+half2423:
 	CMPB 18(AX), $0x00
-	JEQ  near2423
-	JMP  asked2424
+	JEQ  near2427
+	JMP  asked2428
 
-near2423:
+near2427:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2424:
-both2420:
+asked2428:
+both2424:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2388
-	JMP         summed2381
+	JNZ         pair2392
+	JMP         summed2385
 
-plain2380:
+plain2384:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2425
+	JNE    half2429
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2426
+	JMP    both2430
 
-half2425:
+half2429:
 	IMUL3Q $0x00000010, CX, R9
 
-both2426:
+both2430:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2427
+	JNE    far2431
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2427:
+far2431:
 	MOVQ $0x00000004, R10
 
-pair2428:
+pair2432:
 	CMPB       16(AX), $0x00
-	JNE        half2429
+	JNE        half2433
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2430
+	JMP        both2434
 
-half2429:
+half2433:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2431:
+copy2435:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2431
+	JNZ       copy2435
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2430:
+both2434:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2432
+	JNE        half2436
 	CMPB       18(AX), $0x00
-	JEQ        near2434
+	JEQ        near2438
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25375,18 +25354,18 @@ both2430:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2435
+	JMP        asked2439
 
-near2434:
+near2438:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2435:
-	JMP both2433
+asked2439:
+	JMP both2437
 
-half2432:
+half2436:
 	CMPB       18(AX), $0x00
-	JEQ        near2436
+	JEQ        near2440
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25394,76 +25373,76 @@ half2432:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2437
+	JMP        asked2441
 
-near2436:
+near2440:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2437:
-both2433:
+asked2441:
+both2437:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2438
+	JNE         half2442
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both2439
+	JMP         both2443
 
-half2438:
+half2442:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2440:
+copy2444:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2440
+	JNZ       copy2444
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2439:
+both2443:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2441
+	JNE  half2445
 	CMPB 18(AX), $0x00
-	JEQ  near2443
-	JMP  asked2444
+	JEQ  near2447
+	JMP  asked2448
 
-near2443:
+near2447:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2444:
-	JMP both2442
+asked2448:
+	JMP both2446
 
-half2441:
+half2445:
 	CMPB 18(AX), $0x00
-	JEQ  near2445
-	JMP  asked2446
+	JEQ  near2449
+	JMP  asked2450
 
-near2445:
+near2449:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2446:
-both2442:
+asked2450:
+both2446:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2428
+	JNZ         pair2432
 
-summed2381:
+summed2385:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2379:
+row2383:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -25481,18 +25460,18 @@ row2379:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group2251
+	JMP  group2255
 
-group2252:
-group2447:
+group2256:
+group2451:
 	CMPQ DI, $0x01
-	JLT  group2448
+	JLT  group2452
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2450
+	JGT  cols2454
 
-cols2449:
+cols2453:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -25501,7 +25480,7 @@ cols2449:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2451
+	JZ      plain2455
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -25510,47 +25489,47 @@ cols2449:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2453
+	JNE     half2457
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2454
+	JMP     both2458
 
-half2453:
+half2457:
 	IMUL3Q $0x00000002, CX, R9
 
-both2454:
+both2458:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2455
+	JNE    far2459
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2455:
+far2459:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2456
+	JNE    half2460
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2457
+	JMP    both2461
 
-half2456:
+half2460:
 	IMUL3Q $0x00000002, CX, R10
 
-both2457:
+both2461:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2458
+	JNE    far2462
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2458:
+far2462:
 	CMPB      40(AX), $0x00
-	JNE       half2459
+	JNE       half2463
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2460
+	JMP       both2464
 
-half2459:
+half2463:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -25558,15 +25537,15 @@ half2459:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2460:
+both2464:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2461
+	JNE       half2465
 	VCVTPS2PD (R9)(CX*4), Y11
 	VCVTPS2PD 16(R9)(CX*4), Y12
-	JMP       both2462
+	JMP       both2466
 
-half2461:
+half2465:
 	VPMOVZXWD (R9)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -25574,7 +25553,7 @@ half2461:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2462:
+both2466:
 	ADDQ        8(AX), R9
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
@@ -25584,34 +25563,34 @@ both2462:
 	VMULPD      Y8, Y12, Y12
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
-	JMP         summed2452
+	JMP         summed2456
 
-plain2451:
+plain2455:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2463
+	JNE    half2467
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2464
+	JMP    both2468
 
-half2463:
+half2467:
 	IMUL3Q $0x00000002, CX, R9
 
-both2464:
+both2468:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2465
+	JNE    far2469
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2465:
+far2469:
 	CMPB      16(AX), $0x00
-	JNE       half2466
+	JNE       half2470
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2467
+	JMP       both2471
 
-half2466:
+half2470:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25619,14 +25598,14 @@ half2466:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2467:
+both2471:
 	ADDQ        8(AX), R8
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 
-summed2452:
+summed2456:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25636,125 +25615,125 @@ summed2452:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2449
+	JLE     cols2453
 
-cols2450:
+cols2454:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2469
+	JGT  cols2473
 
-cols2468:
+cols2472:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2470
+	JZ      plain2474
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2472
+	JNE     half2476
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2473
+	JMP     both2477
 
-half2472:
+half2476:
 	IMUL3Q $0x00000002, CX, R9
 
-both2473:
+both2477:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2474
+	JNE    far2478
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2474:
+far2478:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2475
+	JNE    half2479
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2476
+	JMP    both2480
 
-half2475:
+half2479:
 	IMUL3Q $0x00000002, CX, R10
 
-both2476:
+both2480:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2477
+	JNE    far2481
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2477:
+far2481:
 	CMPB      40(AX), $0x00
-	JNE       half2478
+	JNE       half2482
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2479
+	JMP       both2483
 
-half2478:
+half2482:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2479:
+both2483:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2480
+	JNE       half2484
 	VCVTPS2PD (R9)(CX*4), Y6
-	JMP       both2481
+	JMP       both2485
 
-half2480:
+half2484:
 	VPMOVZXWD (R9)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2481:
+both2485:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2471
+	JMP         summed2475
 
-plain2470:
+plain2474:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2482
+	JNE    half2486
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2483
+	JMP    both2487
 
-half2482:
+half2486:
 	IMUL3Q $0x00000002, CX, R9
 
-both2483:
+both2487:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2484
+	JNE    far2488
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2484:
+far2488:
 	CMPB      16(AX), $0x00
-	JNE       half2485
+	JNE       half2489
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2486
+	JMP       both2490
 
-half2485:
+half2489:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2486:
+both2490:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2471:
+summed2475:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25762,170 +25741,170 @@ summed2471:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2468
+	JLE     cols2472
 
-cols2469:
+cols2473:
 	CMPQ    CX, DX
-	JGE     row2487
+	JGE     row2491
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2488
+	JZ      plain2492
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2490
+	JNE     half2494
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2491
+	JMP     both2495
 
-half2490:
+half2494:
 	IMUL3Q $0x00000002, CX, R9
 
-both2491:
+both2495:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2492
+	JNE    far2496
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2492:
+far2496:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2493
+	JNE    half2497
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2494
+	JMP    both2498
 
-half2493:
+half2497:
 	IMUL3Q $0x00000002, CX, R10
 
-both2494:
+both2498:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2495
+	JNE    far2499
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2495:
+far2499:
 	CMPB       40(AX), $0x00
-	JNE        half2496
+	JNE        half2500
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2497
+	JMP        both2501
 
-half2496:
+half2500:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
 	LEAQ    (R8)(CX*2), R12
 
-copy2498:
+copy2502:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy2498
+	JNZ       copy2502
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2497:
+both2501:
 	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2499
+	JNE        half2503
 	VMASKMOVPS (R9)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2500
+	JMP        both2504
 
-half2499:
+half2503:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (R9)(CX*2), R11
 
-copy2501:
+copy2505:
 	MOVW      -2(R11)(R8*2), R10
 	MOVW      R10, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2501
+	JNZ       copy2505
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2500:
+both2504:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2489
+	JMP         summed2493
 
-plain2488:
+plain2492:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2502
+	JNE    half2506
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2503
+	JMP    both2507
 
-half2502:
+half2506:
 	IMUL3Q $0x00000002, CX, R9
 
-both2503:
+both2507:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2504
+	JNE    far2508
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2504:
+far2508:
 	CMPB       16(AX), $0x00
-	JNE        half2505
+	JNE        half2509
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2506
+	JMP        both2510
 
-half2505:
+half2509:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy2507:
+copy2511:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2507
+	JNZ       copy2511
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2506:
+both2510:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2489:
+summed2493:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2487:
+row2491:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2447
+	JMP  group2451
 
-group2448:
+group2452:
 	VZEROUPPER
 	RET
 
@@ -25943,30 +25922,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2509
+	JEQ     skip2513
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2509:
+skip2513:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2510:
+rows2514:
 	CMPQ BX, 16(SP)
-	JGE  none2511
+	JGE  none2515
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2512
+	JMP  row2516
 
-none2511:
+none2515:
 	XORQ DI, DI
 
-row2512:
+row2516:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -25974,198 +25953,198 @@ row2512:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2514
+	JGT          cols2518
 
-cols2513:
+cols2517:
 	CMPB       16(AX), $0x00
-	JNE        half2515
+	JNE        half2519
 	TESTQ      DI, DI
-	JZ         near2517
+	JZ         near2521
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2518
+	JNZ        asked2522
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2519
+	JNZ        same2523
 	ADDQ       $0x00003000, DI
 
-same2519:
-	JMP asked2518
+same2523:
+	JMP asked2522
 
-near2517:
+near2521:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2518:
+asked2522:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2516
+	JMP    both2520
 
-half2515:
+half2519:
 	TESTQ      DI, DI
-	JZ         near2520
+	JZ         near2524
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2521
+	JNZ        asked2525
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2522
+	JNZ        same2526
 	ADDQ       $0x00003000, DI
 
-same2522:
-	JMP asked2521
+same2526:
+	JMP asked2525
 
-near2520:
+near2524:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2521:
+asked2525:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2516:
+both2520:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2513
+	JLE  cols2517
 
-cols2514:
+cols2518:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2524
+	JGT  cols2528
 
-cols2523:
+cols2527:
 	CMPB       16(AX), $0x00
-	JNE        half2525
+	JNE        half2529
 	TESTQ      DI, DI
-	JZ         near2527
+	JZ         near2531
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2528
+	JNZ        asked2532
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2529
+	JNZ        same2533
 	ADDQ       $0x00003000, DI
 
-same2529:
-	JMP asked2528
+same2533:
+	JMP asked2532
 
-near2527:
+near2531:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2528:
+asked2532:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2526
+	JMP     both2530
 
-half2525:
+half2529:
 	TESTQ      DI, DI
-	JZ         near2530
+	JZ         near2534
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2531
+	JNZ        asked2535
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2532
+	JNZ        same2536
 	ADDQ       $0x00003000, DI
 
-same2532:
-	JMP asked2531
+same2536:
+	JMP asked2535
 
-near2530:
+near2534:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2531:
+asked2535:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2526:
+both2530:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2523
+	JLE    cols2527
 
-cols2524:
+cols2528:
 	CMPQ       CX, DX
-	JGE        row2533
+	JGE        row2537
 	CMPB       16(AX), $0x00
-	JNE        half2534
+	JNE        half2538
 	TESTQ      DI, DI
-	JZ         near2536
+	JZ         near2540
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2537
+	JNZ        asked2541
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2538
+	JNZ        same2542
 	ADDQ       $0x00003000, DI
 
-same2538:
-	JMP asked2537
+same2542:
+	JMP asked2541
 
-near2536:
+near2540:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2537:
+asked2541:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2535
+	JMP        both2539
 
-half2534:
+half2538:
 	TESTQ      DI, DI
-	JZ         near2539
+	JZ         near2543
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2540
+	JNZ        asked2544
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2541
+	JNZ        same2545
 	ADDQ       $0x00003000, DI
 
-same2541:
-	JMP asked2540
+same2545:
+	JMP asked2544
 
-near2539:
+near2543:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2540:
+asked2544:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2542:
+copy2546:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2542
+	JNZ       copy2546
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2535:
+both2539:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2533:
+row2537:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -26176,64 +26155,64 @@ row2533:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2544:
+next2548:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2546
+	JGT     last2550
 	CMPB    16(AX), $0x00
-	JNE     half2547
+	JNE     half2551
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2548
+	JMP     both2552
 
-half2547:
+half2551:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2548:
+both2552:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2543
+	JNZ       found2547
 	ADDQ      $0x08, CX
-	JMP       next2544
+	JMP       next2548
 
-last2546:
+last2550:
 	CMPQ       CX, DX
-	JGE        end2545
+	JGE        end2549
 	CMPB       16(AX), $0x00
-	JNE        half2549
+	JNE        half2553
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2550
+	JMP        both2554
 
-half2549:
+half2553:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2551:
+copy2555:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2551
+	JNZ       copy2555
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2550:
+both2554:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2543
+	JNZ       found2547
 	MOVQ      DX, CX
-	JMP       end2545
+	JMP       end2549
 
-found2543:
+found2547:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2545:
+end2549:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -26241,7 +26220,7 @@ end2545:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2510
+	JNZ     rows2514
 	VZEROUPPER
 	RET
 
@@ -26262,9 +26241,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2553
+	JGT     cols2557
 
-cols2552:
+cols2556:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -26294,11 +26273,11 @@ cols2552:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2552
+	JLE          cols2556
 
-cols2553:
+cols2557:
 	CMPQ         CX, DX
-	JGE          row2554
+	JGE          row2558
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -26326,7 +26305,7 @@ cols2553:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2554:
+row2558:
 	VZEROUPPER
 	RET
 
@@ -26345,77 +26324,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2556
+	JGT     cols2560
 
-cols2555:
+cols2559:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2557
+	JZ           skip2561
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2558
+	JNE          first2562
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2558:
+first2562:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2559
+	JEQ         plain2563
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2560
+	JMP         moved2564
 
-plain2559:
+plain2563:
 	VMOVAPS Y4, Y2
 
-moved2560:
-skip2557:
+moved2564:
+skip2561:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2555
+	JLE          cols2559
 
-cols2556:
+cols2560:
 	CMPQ         CX, DX
-	JGE          row2561
+	JGE          row2565
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2562
+	JZ           skip2566
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2563
+	JNE          first2567
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2563:
+first2567:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2564
+	JEQ         plain2568
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2565
+	JMP         moved2569
 
-plain2564:
+plain2568:
 	VMOVAPS Y4, Y2
 
-moved2565:
-skip2562:
+moved2569:
+skip2566:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2561:
+row2565:
 	VZEROUPPER
 	RET
 
@@ -26448,54 +26427,54 @@ TEXT ·keptAVX512(SB), $48-8
 	XORQ         R11, R11
 	MOVQ         80(AX), R12
 	TESTQ        R12, R12
-	JZ           skip2566
+	JZ           skip2570
 	CMPB         96(AX), $0x00
-	JNE          half2567
+	JNE          half2571
 	IMUL3Q       $0x20, CX, R11
-	JMP          both2568
+	JMP          both2572
 
-half2567:
+half2571:
 	IMUL3Q $0x10, CX, R11
 
-both2568:
-skip2566:
+both2572:
+skip2570:
 	MOVQ   104(AX), R12
 	MOVQ   R12, R13
 	XORQ   R14, R14
 	MOVQ   104(AX), R15
 	TESTQ  R15, R15
-	JZ     skip2569
+	JZ     skip2573
 	CMPB   120(AX), $0x00
-	JNE    half2570
+	JNE    half2574
 	IMUL3Q $0x20, CX, R14
-	JMP    both2571
+	JMP    both2575
 
-half2570:
+half2574:
 	IMUL3Q $0x10, CX, R14
 
-both2571:
-skip2569:
+both2575:
+skip2573:
 	CMPQ        CX, $0x20
-	JLE         long2573
+	JLE         long2577
 	CMPQ        CX, $0x28
-	JGT         other2574
+	JGT         other2578
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs4<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight2575:
+eight2579:
 	TESTQ     DX, DX
-	JZ        plain2576
+	JZ        plain2580
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2577
+	JMP       have2581
 
-plain2576:
+plain2580:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2577:
+have2581:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -26509,24 +26488,24 @@ have2577:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2578:
+ask2582:
 	CMPQ       R9, R10
-	JAE        asked2579
+	JAE        asked2583
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2578
+	JMP        ask2582
 
-asked2579:
+asked2583:
 	ADDQ R14, R13
 
-ask2580:
+ask2584:
 	CMPQ       R12, R13
-	JAE        asked2581
+	JAE        asked2585
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2580
+	JMP        ask2584
 
-asked2581:
+asked2585:
 	VMOVDQU32  elementKeys4<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys4<>+64(SB), Z13
@@ -26772,31 +26751,31 @@ asked2581:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2575
-	JMP        kept2572
+	JNZ        eight2579
+	JMP        kept2576
 
-other2574:
+other2578:
 	CMPQ        CX, $0x20
-	JLE         long2573
+	JLE         long2577
 	CMPQ        CX, $0x30
-	JGT         other2582
+	JGT         other2586
 	LEAQ        -32(CX), AX
 	VMOVDQU32   elementPairs1<>+0(SB), Z9
 	VMOVDQU32   elementPairs2<>+0(SB), Z10
 	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
 
-eight2583:
+eight2587:
 	TESTQ     DX, DX
-	JZ        plain2584
+	JZ        plain2588
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2585
+	JMP       have2589
 
-plain2584:
+plain2588:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2585:
+have2589:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -26810,24 +26789,24 @@ have2585:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2586:
+ask2590:
 	CMPQ       R9, R10
-	JAE        asked2587
+	JAE        asked2591
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2586
+	JMP        ask2590
 
-asked2587:
+asked2591:
 	ADDQ R14, R13
 
-ask2588:
+ask2592:
 	CMPQ       R12, R13
-	JAE        asked2589
+	JAE        asked2593
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2588
+	JMP        ask2592
 
-asked2589:
+asked2593:
 	VMOVDQU32  elementKeys2<>+0(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys2<>+64(SB), Z13
@@ -27101,13 +27080,13 @@ asked2589:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2583
-	JMP        kept2572
+	JNZ        eight2587
+	JMP        kept2576
 
-other2582:
-long2573:
+other2586:
+long2577:
 	CMPQ         CX, $0x08
-	JGT          wider2590
+	JGT          wider2594
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -27117,18 +27096,18 @@ long2573:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 
-eight2591:
+eight2595:
 	TESTQ     DX, DX
-	JZ        plain2592
+	JZ        plain2596
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have2593
+	JMP       have2597
 
-plain2592:
+plain2596:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2593:
+have2597:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -27142,24 +27121,24 @@ have2593:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask2594:
+ask2598:
 	CMPQ       R9, R10
-	JAE        asked2595
+	JAE        asked2599
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2594
+	JMP        ask2598
 
-asked2595:
+asked2599:
 	ADDQ R14, R13
 
-ask2596:
+ask2600:
 	CMPQ       R12, R13
-	JAE        asked2597
+	JAE        asked2601
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2596
+	JMP        ask2600
 
-asked2597:
+asked2601:
 	VMOVDQU32  elementKeys4<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
@@ -27209,12 +27188,12 @@ asked2597:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2591
-	JMP        kept2572
+	JNZ        eight2595
+	JMP        kept2576
 
-wider2590:
+wider2594:
 	CMPQ         CX, $0x10
-	JGT          wider2598
+	JGT          wider2602
 	MOVQ         CX, AX
 	MOVQ         $0xffffffff, R15
 	BZHIQ        CX, R15, CX
@@ -27224,18 +27203,18 @@ wider2590:
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 
-eight2599:
+eight2603:
 	TESTQ     DX, DX
-	JZ        plain2600
+	JZ        plain2604
 	VPMOVZXDQ (DX), Z10
 	ADDQ      $0x20, DX
-	JMP       have2601
+	JMP       have2605
 
-plain2600:
+plain2604:
 	VPMOVZXDQ Y0, Z10
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2601:
+have2605:
 	VPADDQ  Z5, Z10, Z10
 	VPMULLQ Z1, Z10, Z10
 	VPADDQ  Z4, Z10, Z10
@@ -27249,24 +27228,24 @@ have2601:
 	VPXORQ  Z11, Z10, Z10
 	ADDQ    R11, R10
 
-ask2602:
+ask2606:
 	CMPQ       R9, R10
-	JAE        asked2603
+	JAE        asked2607
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2602
+	JMP        ask2606
 
-asked2603:
+asked2607:
 	ADDQ R14, R13
 
-ask2604:
+ask2608:
 	CMPQ       R12, R13
-	JAE        asked2605
+	JAE        asked2609
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2604
+	JMP        ask2608
 
-asked2605:
+asked2609:
 	VMOVDQU32  elementKeys2<>+0(SB), Z11
 	VPERMD     Z10, Z11, Z11
 	VMOVDQU32  elementKeys2<>+64(SB), Z12
@@ -27364,26 +27343,26 @@ asked2605:
 	ADDQ       R15, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2599
-	JMP        kept2572
+	JNZ        eight2603
+	JMP        kept2576
 
-wider2598:
+wider2602:
 	MOVQ         CX, AX
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 
-eight2607:
+eight2611:
 	TESTQ     DX, DX
-	JZ        plain2608
+	JZ        plain2612
 	VPMOVZXDQ (DX), Z11
 	ADDQ      $0x20, DX
-	JMP       have2609
+	JMP       have2613
 
-plain2608:
+plain2612:
 	VPMOVZXDQ Y0, Z11
 	VPADDD    elementEight<>+32(SB), Y0, Y0
 
-have2609:
+have2613:
 	VPADDQ  Z5, Z11, Z11
 	VPMULLQ Z1, Z11, Z11
 	VPADDQ  Z4, Z11, Z11
@@ -27397,24 +27376,24 @@ have2609:
 	VPXORQ  Z12, Z11, Z11
 	ADDQ    R11, R10
 
-ask2610:
+ask2614:
 	CMPQ       R9, R10
-	JAE        asked2611
+	JAE        asked2615
 	PREFETCHT1 (R9)
 	ADDQ       $0x40, R9
-	JMP        ask2610
+	JMP        ask2614
 
-asked2611:
+asked2615:
 	ADDQ R14, R13
 
-ask2612:
+ask2616:
 	CMPQ       R12, R13
-	JAE        asked2613
+	JAE        asked2617
 	PREFETCHT1 (R12)
 	ADDQ       $0x40, R12
-	JMP        ask2612
+	JMP        ask2616
 
-asked2613:
+asked2617:
 	VMOVDQU32 elementKeys1<>+0(SB), Z12
 	VPERMD    Z11, Z12, Z12
 	VMOVDQU32 elementKeys1<>+64(SB), Z13
@@ -27422,112 +27401,6 @@ asked2613:
 	VPADDD    Z9, Z12, Z12
 	MOVQ      AX, CX
 	MOVQ      $0x00000020, R15
-
-columns2614:
-	CMPQ       CX, $0x20
-	JLE        last2615
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2614
-
-last2615:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2616:
-	CMPQ       CX, $0x20
-	JLE        last2617
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2616
-
-last2617:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+256(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+320(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
 
 columns2618:
 	CMPQ       CX, $0x20
@@ -27574,9 +27447,9 @@ last2619:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+384(SB), Z12
+	VMOVDQU32  elementKeys1<>+128(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+448(SB), Z13
+	VMOVDQU32  elementKeys1<>+192(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -27627,9 +27500,9 @@ last2621:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+512(SB), Z12
+	VMOVDQU32  elementKeys1<>+256(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+576(SB), Z13
+	VMOVDQU32  elementKeys1<>+320(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -27680,9 +27553,9 @@ last2623:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VMOVDQU32  elementKeys1<>+384(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VMOVDQU32  elementKeys1<>+448(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -27733,9 +27606,9 @@ last2625:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VMOVDQU32  elementKeys1<>+512(SB), Z12
 	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VMOVDQU32  elementKeys1<>+576(SB), Z13
 	VPERMD     Z11, Z13, Z13
 	VPADDD     Z9, Z12, Z12
 	MOVQ       AX, CX
@@ -27786,6 +27659,112 @@ last2627:
 	SHRQ       $0x03, CX
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+640(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns2628:
+	CMPQ       CX, $0x20
+	JLE        last2629
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns2628
+
+last2629:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+768(SB), Z12
+	VPERMD     Z11, Z12, Z12
+	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns2630:
+	CMPQ       CX, $0x20
+	JLE        last2631
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns2630
+
+last2631:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
 	VMOVDQU32  elementKeys1<>+896(SB), Z12
 	VPERMD     Z11, Z12, Z12
 	VMOVDQU32  elementKeys1<>+960(SB), Z13
@@ -27794,9 +27773,9 @@ last2627:
 	MOVQ       AX, CX
 	MOVQ       $0x00000020, R15
 
-columns2628:
+columns2632:
 	CMPQ       CX, $0x20
-	JLE        last2629
+	JLE        last2633
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -27817,9 +27796,9 @@ columns2628:
 	ANDQ       $0x07, R8
 	VPADDD     Z10, Z12, Z12
 	SUBQ       $0x20, CX
-	JMP        columns2628
+	JMP        columns2632
 
-last2629:
+last2633:
 	VPSRLD     $0x10, Z12, Z13
 	VPXORD     Z12, Z13, Z13
 	VPMULLD    Z7, Z13, Z13
@@ -27840,9 +27819,9 @@ last2629:
 	ADDQ       CX, SI
 	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2607
+	JNZ        eight2611
 
-kept2572:
+kept2576:
 	SFENCE
 	VZEROUPPER
 	RET

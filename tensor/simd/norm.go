@@ -73,7 +73,7 @@ type LayerGrad struct {
 }
 
 // Turned says whether AVX-512 turns the rows on their side (see ShortRow).
-func (g *LayerGrad) Turned() bool { return g.Cols <= 16 }
+func (g *LayerGrad) Turned() bool { return g.Cols <= 16 || g.X.BF16 && g.Cols < ShortRow }
 
 // Run computes the block's rows.
 func (g *LayerGrad) Run(l Level) {

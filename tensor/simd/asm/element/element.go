@@ -231,7 +231,7 @@ func (k *kernel) shortNorm(done string) {
 	}
 	CMPQ(k.field("Center"), Imm(0))
 	JNE(LabelRef(other))
-	k.ifShortBy("Src", 24, turnedMost, done, k.layerNormTurned) // from there on a row at a time is faster
+	k.ifShort(turnedMost, done, k.layerNormTurned)
 	Label(other)
 }
 

@@ -280,6 +280,7 @@ func makeTables() {
 		DATA(i*2, U16(i/2))
 	}
 	makeTurnedTables()
+	makePairTables()
 	makeKeptTables()
 	oneDouble = ConstData("elementOne", U64(math.Float64bits(1)))
 	iota16 = GLOBL("elementColumns", 16|8)

@@ -65,7 +65,7 @@ func layerGradKernel(s set) {
 	k := begin(s, "layerGrad", "LayerGrad")
 	k.prepareTail()
 	done := label("done")
-	k.ifShort(16, done, k.layerGradTurned) // from there on two rows at a time are as fast
+	k.ifShortBy("X", 16, 47, done, k.layerGradTurned) // from there on two rows at a time are as fast
 	g := &layerGrad{kernel: k, dx: k.load("Dx.Data"), dy: k.load("Dy.Data"), x: k.load("X.Data"), stat: k.load("Stat")}
 	g.share, k.left = k.perColumn(), k.load("Rows")
 	groups := []int{1}

@@ -16,19 +16,15 @@ func (k *kernel) layerNormTurned() {
 	}, func() {
 		t.read("Src", t.room, t.zero())
 		mean, rdev := t.moments(share)
-		stat, index := t.statistics()
-		for i, v := range []vec{mean, rdev} {
-			VSCATTERDPS(v, t.every(), Mem{Base: stat, Index: index, Scale: 1, Disp: 4 * i})
-		}
+		t.storePairs(mean, rdev)
 		t.write("Dst", func(column reg.GPVirtual, n int) []vec {
-			x, at := t.regs(n), t.from(column)
+			x, at, scale := t.regs(n), t.from(column), t.reg()
 			SUBQ(t.room, at)
 			SHRQ(Imm(4), at)
-			for i := range x {
-				VMOVUPS(Mem{Base: column, Disp: 64 * i}, x[i])
-				VSUBPS(mean, x[i], x[i])
-				VMULPS(rdev, x[i], x[i])
-				VFMADD213PS(t.all(along(beta, at, i)), t.all(along(gamma, at, i)), x[i])
+			for i := range x { // beta - (mean - x)·(rdev·gamma): all but mean and rdev is read where it is used
+				VSUBPS(Mem{Base: column, Disp: 64 * i}, mean, x[i])
+				VMULPS_BCST(along(gamma, at, i), rdev, scale)
+				VFNMADD213PS_BCST(along(beta, at, i), scale, x[i])
 			}
 			t.activateBy(x, func() {
 				for i := 0; i < n; i += 2 { // there are no registers for more
@@ -111,16 +107,74 @@ func (t *turned) inverseRoot(x vec) vec {
 	return y
 }
 
-// statistics are where pairs of mean and 1/deviation begin, and how far the group's are from there.
-func (t *turned) statistics() (reg.GPVirtual, vec) {
-	p, index, stride := t.from(t.at), t.rowNumbers(0), t.reg()
-	VPBROADCASTD(t.at.As32(), stride)
-	VPSUBD(stride, index, index)
+// storePairs stores the pairs of mean and 1/deviation of the group's rows.
+func (t *turned) storePairs(mean, rdev vec) {
+	t.byPairs(func(stat Mem) {
+		for i := range 2 {
+			pairs := t.reg()
+			VMOVDQU32(inTurns.Offset(64*i), pairs)
+			VPERMI2PS(rdev, mean, pairs)
+			VMOVUPS(pairs, stat.Offset(64*i))
+		}
+	}, func(stat Mem) {
+		for i, v := range []vec{mean, rdev} {
+			VSCATTERDPS(v, t.every(), stat.Offset(4*i))
+		}
+	})
+}
+
+// loadPairs loads them.
+func (t *turned) loadPairs() (mean, rdev vec) {
+	mean, rdev = t.zero(), t.zero()
+	t.byPairs(func(stat Mem) {
+		pairs := t.reg()
+		VMOVUPS(stat, pairs)
+		for i, v := range []vec{mean, rdev} {
+			VMOVDQU32(everyOther.Offset(64*i), v)
+			VPERMI2PS(stat.Offset(64), pairs, v)
+		}
+	}, func(stat Mem) {
+		for i, v := range []vec{mean, rdev} {
+			VGATHERDPS(stat.Offset(4*i), t.every(), v)
+		}
+	})
+	return mean, rdev
+}
+
+// byPairs runs whole where the group has sixteen pairs side by side, which are two vectors, else apart: sixteen lanes each
+// at its own place take as long as turning four columns.
+func (t *turned) byPairs(whole, apart func(stat Mem)) {
+	p, other, done := t.from(t.at), label("apart"), label("pairs")
 	IMULQ(t.field("StatStride"), p)
 	ADDQ(t.field("Stat"), p)
+	CMPQ(t.field("StatStride"), Imm(8))
+	JNE(LabelRef(other))
+	CMPQ(t.n, Imm(16))
+	JNE(LabelRef(other))
+	whole(Mem{Base: p})
+	JMP(LabelRef(done))
+	Label(other)
+	index, stride := t.rowNumbers(0), t.reg()
+	VPBROADCASTD(t.at.As32(), stride)
+	VPSUBD(stride, index, index)
 	VPBROADCASTD(t.field("StatStride"), stride)
 	VPMULLD(stride, index, index)
-	return p, index
+	apart(Mem{Base: p, Index: index, Scale: 1})
+	Label(done)
+}
+
+// inTurns takes the numbers of two vectors in turns, everyOther takes them apart again.
+var inTurns, everyOther Mem
+
+func makePairTables() {
+	inTurns = GLOBL("elementInTurns", 16|8)
+	for i := range 32 {
+		DATA(i*4, U32(i/2+i%2*16))
+	}
+	everyOther = GLOBL("elementEveryOther", 16|8)
+	for i := range 32 {
+		DATA(i*4, U32(i%16*2+i/16))
+	}
 }
 
 // layerGradTurned is layer norm's gradient of short rows, turned (see layerRow). Columns of Dy are in room, of X behind
@@ -128,8 +182,8 @@ func (t *turned) statistics() (reg.GPVirtual, vec) {
 type layerGradTurned struct {
 	*turned
 	gamma             Mem
-	share, rdev       vec
-	mean, less, times vec // of a row: dx = dy·gamma·rdev - ((x - mean)·times + less)
+	share, mean, rdev vec
+	less, times       vec // of a row: dx = dy·gamma·rdev - ((x - mean)·times + less)
 }
 
 // Lines behind room.
@@ -150,7 +204,7 @@ func (k *kernel) layerGradTurned() {
 	}, func() {
 		g.read("Dy", g.room, g.zero())
 		g.read("X", g.behind(turnedX), g.zero())
-		g.rowStat()
+		g.mean, g.rdev = g.loadPairs()
 		g.sums()
 		g.write("Dx", g.gradients)
 	})
@@ -158,17 +212,11 @@ func (k *kernel) layerGradTurned() {
 	g.addSums("DBeta", turnedDBeta)
 }
 
-// rowStat loads the mean and 1/deviation.
-func (g *layerGradTurned) rowStat() {
-	stat, index := g.statistics()
-	g.mean, g.rdev = g.zero(), g.zero()
-	VGATHERDPS(Mem{Base: stat, Index: index, Scale: 1}, g.every(), g.mean)
-	VGATHERDPS(Mem{Base: stat, Index: index, Scale: 1, Disp: 4}, g.every(), g.rdev)
-}
-
 // sums adds to those of columns, and makes of those of rows what all columns need. Meanwhile lines move.
 func (g *layerGradTurned) sums() {
 	s0, s1, lines, real := g.zeros(2), g.zeros(2), g.traffic("Dx", "Dy", "X"), g.valid()
+	down := g.zero() // -rdev
+	VSUBPS(g.rdev, down, down)
 	g.bySize("Dy", func(size int) {
 		g.each(func(at reg.GPVirtual) {
 			lines.some(size)
@@ -176,20 +224,17 @@ func (g *layerGradTurned) sums() {
 			SHRQ(Imm(4), number)
 			for i := range 4 {
 				cell := func(line int) Mem { return g.column(at, i).Offset(64 * line) }
-				dy, xhat, sum := g.reg(), g.reg(), g.reg()
+				dy, term, sum := g.reg(), g.reg(), g.reg()
 				VMOVUPS(cell(0), dy)
-				VMOVUPS(cell(turnedX), xhat)
-				VSUBPS(g.mean, xhat, xhat)
-				VMULPS(g.rdev, xhat, xhat)
-				VMOVUPS(cell(turnedDBeta), sum)
-				VADDPS(dy, sum, real, sum)
-				VMOVUPS(sum, cell(turnedDBeta))
-				VMOVUPS(cell(turnedDGamma), sum)
-				VFMADD231PS(dy, xhat, real, sum)
-				VMOVUPS(sum, cell(turnedDGamma))
-				VMULPS_BCST(along(g.gamma, number, i), dy, dy)
-				VADDPS(dy, s0[i%2], s0[i%2])
-				VFMADD231PS(dy, xhat, s1[i%2])
+				VADDPS(cell(turnedDBeta), dy, sum)
+				VMOVUPS(sum, real, cell(turnedDBeta))
+				VSUBPS(cell(turnedX), g.mean, term)
+				VMULPS(down, term, term)
+				VMULPS(dy, term, term) // dy·xhat
+				VADDPS(cell(turnedDGamma), term, sum)
+				VMOVUPS(sum, real, cell(turnedDGamma))
+				VFMADD231PS_BCST(along(g.gamma, number, i), dy, s0[i%2])
+				VFMADD231PS_BCST(along(g.gamma, number, i), term, s1[i%2])
 			}
 		})
 	})
@@ -211,9 +256,8 @@ func (g *layerGradTurned) gradients(column reg.GPVirtual, n int) []vec {
 	SHRQ(Imm(4), number)
 	for i := range dx {
 		x := g.reg()
-		VMOVUPS(Mem{Base: column, Disp: 64 * (i + turnedX)}, x)
-		VSUBPS(g.mean, x, x)
-		VFMADD213PS(g.less, g.times, x)
+		VSUBPS(Mem{Base: column, Disp: 64 * (i + turnedX)}, g.mean, x)
+		VFNMADD213PS(g.less, g.times, x)
 		VMULPS_BCST(along(g.gamma, number, i), g.rdev, dx[i])
 		VFMSUB132PS(Mem{Base: column, Disp: 64 * i}, x, dx[i])
 	}
