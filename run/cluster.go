@@ -183,22 +183,16 @@ func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener
 	if c.spec.inProcess() {
 		run = c.runGoroutines
 	}
-	shares, err := run(ctx, events)
-	var r *train.Result
-	if err == nil {
-		r, err = result(shares)
+	shares, notSaved := run(ctx, events)
+	if shares == nil {
+		return nil, errors.Join(notSaved, finish())
 	}
-	if err == nil && c.spec.Out != "" {
-		err = writeRunFolder(&c.spec, &c.parts.meta, c.parts.book.Weighted, r)
+	r, err := result(shares)
+	if err != nil || notSaved != nil && r.Reason == "interrupted" && ctx.Err() == nil { // by the full disk
+		return nil, errors.Join(err, notSaved, finish())
 	}
-	if err == nil {
-		events.On(event.Done{Reason: r.Reason, Epochs: len(r.Loss), BestEpoch: r.BestEpoch, Val: r.ValMetric, Test: r.TestMetric, Seconds: time.Since(start).Seconds()})
-	}
-	unfinished := finish()
-	if err != nil {
-		return nil, errors.Join(err, unfinished)
-	}
-	return c.report(shares, r, time.Since(start)), unfinished
+	err = errors.Join(notSaved, c.spec.conclude(&c.parts.meta, c.parts.book.Weighted, r, start, events), finish())
+	return c.report(shares, r, time.Since(start)), err
 }
 
 // report adds to the report of one worker what concerns many.
@@ -249,7 +243,8 @@ func (c *clusterRun) servers() (of []int) {
 	return of
 }
 
-// runGoroutines trains with the workers in this process.
+// runGoroutines trains with the workers in this process. As with runProcesses, there are
+// shares beside the error if only the last state could not be saved.
 func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*share, error) {
 	n := c.spec.Workers
 	opt := wire.DefaultOptions()
@@ -282,7 +277,10 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	for _, end := range ends {
 		end.Close()
 	}
-	return shares, k.close(ctx, firstOf(errs))
+	if err := firstOf(errs); err != nil {
+		return nil, k.close(err)
+	}
+	return shares, k.close(nil)
 }
 
 func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, k *keeper, events event.Listener) (*share, error) {

@@ -30,6 +30,7 @@ type keeper struct {
 	parts  map[int]*kept // not whole yet, by epoch
 	write  chan *kept    // the newest not yet on disk
 	done   chan struct{}
+	failed error // why states are not on disk; for whoever waited for done
 }
 
 // kept is a state as workers sent it.
@@ -201,7 +202,10 @@ func (k *keeper) save(last int) {
 			err = errors.Join(saver.Save(c), saver.Wait())
 		}
 		if err != nil {
-			k.stop(fmt.Errorf("checkpoint: %w", err))
+			k.failed = unsaved(err)
+			if n.from.Epoch < k.spec.Epochs { // else there is nothing left to stop
+				k.stop(k.failed)
+			}
 			return
 		}
 		n.collect()
@@ -238,11 +242,11 @@ func cachesOf(rank int) string { return fmt.Sprintf("caches-%d", rank) }
 
 // close returns when all is on disk, with the error that kept it from there, or
 // else that of the run.
-func (k *keeper) close(ctx context.Context, err error) error {
+func (k *keeper) close(err error) error {
 	close(k.write)
 	<-k.done
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause
+	if k.failed != nil {
+		return k.failed
 	}
 	return err
 }

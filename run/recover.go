@@ -23,7 +23,7 @@ func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([
 	}
 	r := &recovery{clusterRun: c, kept: k, events: events, job: cluster.NewSecret()[:12], at: k.epoch(), drill: drillOf(ctx)}
 	shares, err := r.run(ctx)
-	return shares, k.close(ctx, err)
+	return shares, k.close(err)
 }
 
 // recovery is a run of processes that outlives them.

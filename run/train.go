@@ -197,7 +197,7 @@ func (s *Spec) threads() int {
 // Train runs s. When ctx ends it finishes the epoch, saves, and returns a report
 // with reason "interrupted". What s asks to write is written before it returns,
 // except the report itself, which is the caller's. There is a report beside the error
-// if only the file of --events or --trace could not be completed.
+// if the run came to its end and only something of it could not be written.
 func Train(ctx context.Context, s Spec, events event.Listener) (*Report, error) {
 	return trainAs(ctx, s, nil, events)
 }
@@ -232,20 +232,23 @@ func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*R
 	}
 	defer shown()
 	result, err := p.train(ctx, events)
-	if err == nil && p.spec.Out != "" {
-		err = writeRunFolder(&p.spec, &p.data.Meta, p.data.Graph.Weights != nil, result, p.writeHeldOut)
+	if result == nil {
+		return nil, errors.Join(err, finish())
 	}
-	if err == nil {
-		events.On(event.Done{Reason: result.Reason, Epochs: len(result.Loss), BestEpoch: result.BestEpoch,
-			Val: result.ValMetric, Test: result.TestMetric, Seconds: time.Since(start).Seconds()})
-	}
-	unfinished := finish()
-	if err != nil {
-		return nil, errors.Join(err, unfinished)
-	}
+	err = errors.Join(err, p.spec.conclude(&p.data.Meta, p.data.Graph.Weights != nil, result, start, events, p.writeHeldOut), finish())
 	report := newReport(&p.spec, &p.data.Meta, p.plan, result)
 	report.Seconds = time.Since(start).Seconds()
-	return report, unfinished
+	return report, err
+}
+
+// conclude writes --out and says that the run has come to its end. What cannot be written
+// keeps nothing else from that.
+func (s *Spec) conclude(data *graph.Meta, weighted bool, r *train.Result, start time.Time, events event.Listener, more ...func(dir string) error) (err error) {
+	if s.Out != "" {
+		err = writeRunFolder(s, data, weighted, r, more...)
+	}
+	events.On(event.Done{Reason: r.Reason, Epochs: len(r.Loss), BestEpoch: r.BestEpoch, Val: r.ValMetric, Test: r.TestMetric, Seconds: time.Since(start).Seconds()})
+	return err
 }
 
 // train runs the loop, with checkpoints if they are asked for.
@@ -283,14 +286,17 @@ func (s *Spec) saving(opt *train.Options, data *graph.Meta, events event.Listene
 		if err != nil {
 			return err
 		}
-		return saver.Save(c)
+		return unsaved(saver.Save(c))
 	}
-	return func() error {
-		if err := saver.Wait(); err != nil {
-			return fmt.Errorf("checkpoint: %w", err)
-		}
+	return func() error { return unsaved(saver.Wait()) }
+}
+
+// unsaved says what it is that could not be written.
+func unsaved(err error) error {
+	if err == nil {
 		return nil
 	}
+	return fmt.Errorf("checkpoint: %w", err)
 }
 
 // options are s as the loop wants them.

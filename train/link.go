@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -71,11 +72,14 @@ func Link(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	}
 	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1, Vertices: n, Edges: link.Graph.Edges(),
 		Parameters: f.model.Size(), FirstEpoch: f.state.Epoch, Epochs: opt.Epochs, Metric: f.task.Name()})
-	r, err := f.run(ctx)
-	if err != nil {
-		return nil, err
+	r, unsaved := f.run(ctx)
+	if r == nil {
+		return nil, unsaved
 	}
-	return r, l.rank(r)
+	if err := l.rank(r); err != nil {
+		return nil, errors.Join(err, unsaved)
+	}
+	return r, unsaved
 }
 
 // pairTask names the metric. Its losses and counts are not sums over rows, so they

@@ -108,7 +108,8 @@ func (f *loop) resume(s *State) error {
 	return nil
 }
 
-// run trains until the epochs are done, patience is out, or ctx ends.
+// run trains until the epochs are done, patience is out, or ctx ends. There is a result beside
+// the error if only the last state could not be saved.
 func (f *loop) run(ctx context.Context) (*Result, error) {
 	reason := "finished"
 	for f.state.Epoch < f.opt.Epochs {
@@ -128,12 +129,11 @@ func (f *loop) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	if !f.opt.MidwayOnly {
-		if err := f.save(true); err != nil {
-			return nil, err
-		}
+	if f.opt.MidwayOnly {
+		return f.result(reason), nil
 	}
-	return f.result(reason), nil
+	err := f.save(true)
+	return f.result(reason), err
 }
 
 // askedToStop reports whether ctx has ended on any worker; all see the same answer.
