@@ -48,9 +48,6 @@ const (
 	batchGroups  = 8
 )
 
-// foldParts is how many rows' half-made dot products the assembly collects; they stay in the first-level cache.
-const foldParts = 64
-
 // AttentionDropout are the draws of attention coefficients: the coefficient of
 // head h from source j to destination i is kept, and multiplied by Scale, when
 // the draw for (id of i, id of j, h) is at least Threshold.

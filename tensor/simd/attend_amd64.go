@@ -78,31 +78,27 @@ type attendGradArgs struct {
 }
 
 type attendRowArgs struct {
-	ptr             *int64
-	index           *uint32
-	rows            int
-	src             unsafe.Pointer
-	srcStride       int
-	dst             unsafe.Pointer
-	dstStride       int
-	mask            uint64
-	mode            int
-	weights         *float32
-	gap             int
-	patterns        *uint32
-	loop            int // of vectors or blocks, heads that whole ones are of or 0, and 1 for bfloat16 rows that are asked for
-	prefetch        int
-	last            *uint32
-	inv             unsafe.Pointer
-	invStride       int
-	scale           uint64
-	heads           uint64
-	z               unsafe.Pointer
-	zStride         int
-	zbuf            *float32
-	dots            *float32
-	parts, partsEnd unsafe.Pointer
-	places          *[16]uint32
+	ptr       *int64
+	index     *uint32
+	rows      int
+	src       unsafe.Pointer
+	srcStride int
+	dst       unsafe.Pointer
+	dstStride int
+	mask      uint64
+	mode      int
+	weights   *float32
+	gap       int
+	patterns  *uint32
+	loop      int // of vectors or blocks, heads that whole ones are of or 0, and 1 for bfloat16 rows that are asked for
+	prefetch  int
+	last      *uint32
+	inv       unsafe.Pointer
+	invStride int
+	scale     uint64
+	heads     uint64
+	z         unsafe.Pointer
+	zbuf      *float32
 	headShape
 }
 
@@ -214,13 +210,14 @@ func aheadFrom(src Strided, bytes int) int {
 func within(src Strided, bytes int) bool { return 4*len(src.F32)+2*len(src.B16) < bytes }
 
 // gradAsk is which loop the backward pass takes over wide rows of src, of each vectors or blocks a head, and how many bytes of index it
-// looks ahead: 0 asks for none, 1 for rows that come soon, 2 for what no cache has. It is done with short rows long before they would
-// come: one head of 40 bfloat16 numbers takes 20 ns an entry asked for 24 ahead, 25 asked for 8 ahead. Long ones of bfloat16, which
-// keep many instructions waiting for a line, are always asked for.
+// looks ahead: 0, which short rows have, asks for none, 1 for rows that come soon, 2 for what no cache has. It is done with short rows
+// long before they would come: one head of 40 bfloat16 numbers takes 20 ns an entry asked for 24 ahead, 25 asked for 8 ahead. Long ones
+// of bfloat16, which keep many instructions waiting for a line, are always asked for.
 func (p headPass) gradAsk(src Strided, width, each int) (loop, ahead int) {
 	bf16 := src.B16 != nil
+	short := p.heads == 1 || p.heads/p.share <= 4 && (p.share > 1 || width <= 16)
 	switch long := p.share == 1 && p.heads*each >= 8; {
-	case attendAhead(src) == 0 && !(long && bf16):
+	case short && attendAhead(src) == 0 && !(long && bf16):
 		return 0, 0
 	case !long:
 		return 1, 4*min(max(4096/(p.heads*width*src.size()), prefetchEntries), 24) - 4
@@ -337,7 +334,7 @@ func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []f
 		s.dstWhole = s.whole / a.Z.size() * a.Dst.size()
 		first, heads := wholeHeads(c, cols, a.Width, bf16)
 		s.weights = (*float32)(unsafe.Add(unsafe.Pointer(weights), 4*first))
-		s.loop = 64*s.each + 2*heads
+		s.loop = 64*sumVectors(s.each, heads, bf16) + 2*heads
 		if bf16 && s.prefetch > 0 {
 			s.loop++
 		}
@@ -361,6 +358,14 @@ func wholeHeads(col, cols, width int, bf16 bool) (first, heads int) {
 		return first, heads
 	}
 	return 0, 0
+}
+
+// sumVectors is how many vectors or blocks the loop is written for that sums rows of each, of so many whole heads.
+func sumVectors(each, heads int, bf16 bool) int {
+	if bf16 && each > 4 && heads <= 1 {
+		return Lanes(each)
+	}
+	return each
 }
 
 // linesOnly says whether rows are whole cache lines.

@@ -805,7 +805,7 @@ store:
 TEXT ·attendSum512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         224(DI), SI
+	ADDQ         184(DI), SI
 	MOVQ         32(DI), BX
 	MOVQ         72(DI), R11
 	MOVQ         80(DI), R12
@@ -2741,7 +2741,7 @@ loop1056near:
 	JMP          loop1056
 
 done:
-	MOVQ        216(DI), R15
+	MOVQ        176(DI), R15
 	MOVQ        128(DI), R9
 	IMULQ       DX, R9
 	ADDQ        120(DI), R9
@@ -2750,324 +2750,324 @@ done:
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
 	CMPQ        R15, $0x09
-	JAE         above_71
+	JAE         above_495
 	CMPQ        R15, $0x05
-	JAE         above_72
+	JAE         above_496
 	CMPQ        R15, $0x03
-	JAE         above_73
+	JAE         above_497
 	CMPQ        R15, $0x02
-	JB          load_55
-	JMP         load_56
+	JB          load_479
+	JMP         load_480
 
-above_73:
+above_497:
 	CMPQ R15, $0x04
-	JB   load_57
-	JMP  load_58
+	JB   load_481
+	JMP  load_482
 
-above_72:
+above_496:
 	CMPQ R15, $0x07
-	JAE  above_74
+	JAE  above_498
 	CMPQ R15, $0x06
-	JB   load_59
-	JMP  load_60
+	JB   load_483
+	JMP  load_484
 
-above_74:
+above_498:
 	CMPQ R15, $0x08
-	JB   load_61
-	JMP  load_62
+	JB   load_485
+	JMP  load_486
 
-above_71:
+above_495:
 	CMPQ R15, $0x0d
-	JAE  above_75
+	JAE  above_499
 	CMPQ R15, $0x0b
-	JAE  above_76
+	JAE  above_500
 	CMPQ R15, $0x0a
-	JB   load_63
-	JMP  load_64
+	JB   load_487
+	JMP  load_488
 
-above_76:
+above_500:
 	CMPQ R15, $0x0c
-	JB   load_65
-	JMP  load_66
+	JB   load_489
+	JMP  load_490
 
-above_75:
+above_499:
 	CMPQ R15, $0x0f
-	JAE  above_77
+	JAE  above_501
 	CMPQ R15, $0x0e
-	JB   load_67
-	JMP  load_68
+	JB   load_491
+	JMP  load_492
 
-above_77:
+above_501:
 	CMPQ      R15, $0x10
-	JB        load_69
+	JB        load_493
 	VMOVDQU32 (R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z0, Z0
 
-load_69:
+load_493:
 	VMOVDQU32 64(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z1, Z1
 
-load_68:
+load_492:
 	VMOVDQU32 128(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z2, Z2
 
-load_67:
+load_491:
 	VMOVDQU32 192(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z3, Z3
 
-load_66:
+load_490:
 	VPERMPS Z29, Z16, Z31
 	VMULPS  Z31, Z4, Z4
 
-load_65:
+load_489:
 	VPERMPS Z29, Z17, Z31
 	VMULPS  Z31, Z5, Z5
 
-load_64:
+load_488:
 	VPERMPS Z29, Z18, Z31
 	VMULPS  Z31, Z6, Z6
 
-load_63:
+load_487:
 	VPERMPS Z29, Z19, Z31
 	VMULPS  Z31, Z7, Z7
 
-load_62:
+load_486:
 	VPERMPS Z29, Z20, Z31
 	VMULPS  Z31, Z8, Z8
 
-load_61:
+load_485:
 	VPERMPS Z29, Z21, Z31
 	VMULPS  Z31, Z9, Z9
 
-load_60:
+load_484:
 	VPERMPS Z29, Z22, Z31
 	VMULPS  Z31, Z10, Z10
 
-load_59:
+load_483:
 	VPERMPS Z29, Z23, Z31
 	VMULPS  Z31, Z11, Z11
 
-load_58:
+load_482:
 	VPERMPS Z29, Z24, Z31
 	VMULPS  Z31, Z12, Z12
 
-load_57:
+load_481:
 	VPERMPS Z29, Z25, Z31
 	VMULPS  Z31, Z13, Z13
 
-load_56:
+load_480:
 	VPERMPS Z29, Z26, Z31
 	VMULPS  Z31, Z14, Z14
 
-load_55:
+load_479:
 	VPERMPS Z29, Z27, Z31
 	VMULPS  Z31, Z15, Z15
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
-	ADDQ    304(DI), CX
+	ADDQ    264(DI), CX
 	TESTQ   $0x00000004, 64(DI)
 	JNZ     stream
 	CMPQ    R15, $0x09
-	JAE     above_94
+	JAE     above_518
 	CMPQ    R15, $0x05
-	JAE     above_95
+	JAE     above_519
 	CMPQ    R15, $0x03
-	JAE     above_96
+	JAE     above_520
 	CMPQ    R15, $0x02
-	JB      load_78
-	JMP     load_79
+	JB      load_502
+	JMP     load_503
 
-above_96:
+above_520:
 	CMPQ R15, $0x04
-	JB   load_80
-	JMP  load_81
+	JB   load_504
+	JMP  load_505
 
-above_95:
+above_519:
 	CMPQ R15, $0x07
-	JAE  above_97
+	JAE  above_521
 	CMPQ R15, $0x06
-	JB   load_82
-	JMP  load_83
+	JB   load_506
+	JMP  load_507
 
-above_97:
+above_521:
 	CMPQ R15, $0x08
-	JB   load_84
-	JMP  load_85
+	JB   load_508
+	JMP  load_509
 
-above_94:
+above_518:
 	CMPQ R15, $0x0d
-	JAE  above_98
+	JAE  above_522
 	CMPQ R15, $0x0b
-	JAE  above_99
+	JAE  above_523
 	CMPQ R15, $0x0a
-	JB   load_86
-	JMP  load_87
+	JB   load_510
+	JMP  load_511
 
-above_99:
+above_523:
 	CMPQ R15, $0x0c
-	JB   load_88
-	JMP  load_89
+	JB   load_512
+	JMP  load_513
 
-above_98:
+above_522:
 	CMPQ R15, $0x0f
-	JAE  above_100
+	JAE  above_524
 	CMPQ R15, $0x0e
-	JB   load_90
-	JMP  load_91
+	JB   load_514
+	JMP  load_515
 
-above_100:
+above_524:
 	CMPQ    R15, $0x10
-	JB      load_92
+	JB      load_516
 	VMOVUPS Z0, -960(CX)
 
-load_92:
+load_516:
 	VMOVUPS Z1, -896(CX)
 
-load_91:
+load_515:
 	VMOVUPS Z2, -832(CX)
 
-load_90:
+load_514:
 	VMOVUPS Z3, -768(CX)
 
-load_89:
+load_513:
 	VMOVUPS Z4, -704(CX)
 
-load_88:
+load_512:
 	VMOVUPS Z5, -640(CX)
 
-load_87:
+load_511:
 	VMOVUPS Z6, -576(CX)
 
-load_86:
+load_510:
 	VMOVUPS Z7, -512(CX)
 
-load_85:
+load_509:
 	VMOVUPS Z8, -448(CX)
 
-load_84:
+load_508:
 	VMOVUPS Z9, -384(CX)
 
-load_83:
+load_507:
 	VMOVUPS Z10, -320(CX)
 
-load_82:
+load_506:
 	VMOVUPS Z11, -256(CX)
 
-load_81:
+load_505:
 	VMOVUPS Z12, -192(CX)
 
-load_80:
+load_504:
 	VMOVUPS Z13, -128(CX)
 
-load_79:
+load_503:
 	VMOVUPS Z14, -64(CX)
 
-load_78:
+load_502:
 	VMOVUPS Z15, K1, (CX)
 	JMP     written
 
 stream:
 	CMPQ R15, $0x09
-	JAE  above_117
+	JAE  above_541
 	CMPQ R15, $0x05
-	JAE  above_118
+	JAE  above_542
 	CMPQ R15, $0x03
-	JAE  above_119
+	JAE  above_543
 	CMPQ R15, $0x02
-	JB   load_101
-	JMP  load_102
+	JB   load_525
+	JMP  load_526
 
-above_119:
+above_543:
 	CMPQ R15, $0x04
-	JB   load_103
-	JMP  load_104
+	JB   load_527
+	JMP  load_528
 
-above_118:
+above_542:
 	CMPQ R15, $0x07
-	JAE  above_120
+	JAE  above_544
 	CMPQ R15, $0x06
-	JB   load_105
-	JMP  load_106
+	JB   load_529
+	JMP  load_530
 
-above_120:
+above_544:
 	CMPQ R15, $0x08
-	JB   load_107
-	JMP  load_108
+	JB   load_531
+	JMP  load_532
 
-above_117:
+above_541:
 	CMPQ R15, $0x0d
-	JAE  above_121
+	JAE  above_545
 	CMPQ R15, $0x0b
-	JAE  above_122
+	JAE  above_546
 	CMPQ R15, $0x0a
-	JB   load_109
-	JMP  load_110
+	JB   load_533
+	JMP  load_534
 
-above_122:
+above_546:
 	CMPQ R15, $0x0c
-	JB   load_111
-	JMP  load_112
+	JB   load_535
+	JMP  load_536
 
-above_121:
+above_545:
 	CMPQ R15, $0x0f
-	JAE  above_123
+	JAE  above_547
 	CMPQ R15, $0x0e
-	JB   load_113
-	JMP  load_114
+	JB   load_537
+	JMP  load_538
 
-above_123:
+above_547:
 	CMPQ     R15, $0x10
-	JB       load_115
+	JB       load_539
 	VMOVNTPS Z0, -960(CX)
 
-load_115:
+load_539:
 	VMOVNTPS Z1, -896(CX)
 
-load_114:
+load_538:
 	VMOVNTPS Z2, -832(CX)
 
-load_113:
+load_537:
 	VMOVNTPS Z3, -768(CX)
 
-load_112:
+load_536:
 	VMOVNTPS Z4, -704(CX)
 
-load_111:
+load_535:
 	VMOVNTPS Z5, -640(CX)
 
-load_110:
+load_534:
 	VMOVNTPS Z6, -576(CX)
 
-load_109:
+load_533:
 	VMOVNTPS Z7, -512(CX)
 
-load_108:
+load_532:
 	VMOVNTPS Z8, -448(CX)
 
-load_107:
+load_531:
 	VMOVNTPS Z9, -384(CX)
 
-load_106:
+load_530:
 	VMOVNTPS Z10, -320(CX)
 
-load_105:
+load_529:
 	VMOVNTPS Z11, -256(CX)
 
-load_104:
+load_528:
 	VMOVNTPS Z12, -192(CX)
 
-load_103:
+load_527:
 	VMOVNTPS Z13, -128(CX)
 
-load_102:
+load_526:
 	VMOVNTPS Z14, -64(CX)
 
-load_101:
+load_525:
 	VMOVNTPS Z15, (CX)
 
 written:
@@ -3086,7 +3086,7 @@ GLOBL bitsffff0000<>(SB), RODATA|NOPTR, $4
 TEXT ·attendSum512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         224(DI), SI
+	ADDQ         184(DI), SI
 	MOVQ         32(DI), BX
 	MOVQ         72(DI), R11
 	MOVQ         80(DI), R12
@@ -3135,231 +3135,171 @@ row:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	CMPQ   96(DI), $0x00000141
-	JB     below_124
-	CMPQ   96(DI), $0x000001c2
-	JB     below_125
-	CMPQ   96(DI), $0x00000204
-	JB     below_126
+	CMPQ   96(DI), $0x00000103
+	JB     below_548
+	CMPQ   96(DI), $0x00000201
+	JB     below_549
+	CMPQ   96(DI), $0x00000205
+	JB     below_550
 	CMPQ   96(DI), $0x00000209
-	JB     below_127
+	JB     below_551
 	CMPQ   96(DI), $0x00000210
-	JB     below_128
+	JB     below_552
 	CMPQ   96(DI), $0x00000211
-	JB     below_129
+	JB     below_553
 	JMP    loop529
 
-below_129:
+below_553:
 	JMP loop528
 
-below_128:
+below_552:
 	JMP loop521
 
-below_127:
-	CMPQ 96(DI), $0x00000205
-	JB   below_130
+below_551:
 	CMPQ 96(DI), $0x00000208
-	JB   below_131
+	JB   below_554
 	JMP  loop520
 
-below_131:
+below_554:
 	JMP loop517
 
-below_130:
-	JMP loop516
-
-below_126:
-	CMPQ 96(DI), $0x00000201
-	JB   below_132
-	CMPQ 96(DI), $0x00000202
-	JB   below_133
+below_550:
 	CMPQ 96(DI), $0x00000203
-	JB   below_134
-	JMP  loop515
+	JB   below_555
+	CMPQ 96(DI), $0x00000204
+	JB   below_556
+	JMP  loop516
 
-below_134:
-	JMP loop514
+below_556:
+	JMP loop515
 
-below_133:
+below_555:
+	CMPQ 96(DI), $0x00000202
+	JB   below_557
+	JMP  loop514
+
+below_557:
 	JMP loop513
 
-below_132:
-	CMPQ 96(DI), $0x000001c3
-	JB   below_135
+below_549:
+	CMPQ 96(DI), $0x00000109
+	JB   below_558
+	CMPQ 96(DI), $0x00000185
+	JB   below_559
 	CMPQ 96(DI), $0x00000200
-	JB   below_136
+	JB   below_560
 	JMP  loop512
 
-below_136:
-	JMP loop451
-
-below_135:
-	JMP loop450
-
-below_125:
-	CMPQ 96(DI), $0x00000182
-	JB   below_137
-	CMPQ 96(DI), $0x00000185
-	JB   below_138
-	CMPQ 96(DI), $0x000001c0
-	JB   below_139
-	CMPQ 96(DI), $0x000001c1
-	JB   below_140
-	JMP  loop449
-
-below_140:
-	JMP loop448
-
-below_139:
+below_560:
 	JMP loop389
 
-below_138:
-	CMPQ 96(DI), $0x00000183
-	JB   below_141
+below_559:
 	CMPQ 96(DI), $0x00000184
-	JB   below_142
+	JB   below_561
 	JMP  loop388
 
-below_142:
-	JMP loop387
-
-below_141:
-	JMP loop386
-
-below_137:
-	CMPQ 96(DI), $0x00000143
-	JB   below_143
-	CMPQ 96(DI), $0x00000180
-	JB   below_144
-	CMPQ 96(DI), $0x00000181
-	JB   below_145
-	JMP  loop385
-
-below_145:
-	JMP loop384
-
-below_144:
-	JMP loop323
-
-below_143:
-	CMPQ 96(DI), $0x00000142
-	JB   below_146
-	JMP  loop322
-
-below_146:
-	JMP loop321
-
-below_124:
-	CMPQ 96(DI), $0x000000c1
-	JB   below_147
-	CMPQ 96(DI), $0x00000103
-	JB   below_148
-	CMPQ 96(DI), $0x00000108
-	JB   below_149
-	CMPQ 96(DI), $0x00000109
-	JB   below_150
-	CMPQ 96(DI), $0x00000140
-	JB   below_151
-	JMP  loop320
-
-below_151:
+below_561:
 	JMP loop265
 
-below_150:
-	JMP loop264
-
-below_149:
-	CMPQ 96(DI), $0x00000104
-	JB   below_152
+below_558:
 	CMPQ 96(DI), $0x00000105
-	JB   below_153
-	JMP  loop261
+	JB   below_562
+	CMPQ 96(DI), $0x00000108
+	JB   below_563
+	JMP  loop264
 
-below_153:
-	JMP loop260
+below_563:
+	JMP loop261
 
-below_152:
+below_562:
+	CMPQ 96(DI), $0x00000104
+	JB   below_564
+	JMP  loop260
+
+below_564:
 	JMP loop259
 
-below_148:
+below_548:
+	CMPQ 96(DI), $0x00000084
+	JB   below_565
+	CMPQ 96(DI), $0x000000c2
+	JB   below_566
 	CMPQ 96(DI), $0x00000100
-	JB   below_154
+	JB   below_567
 	CMPQ 96(DI), $0x00000101
-	JB   below_155
+	JB   below_568
 	CMPQ 96(DI), $0x00000102
-	JB   below_156
+	JB   below_569
 	JMP  loop258
 
-below_156:
+below_569:
 	JMP loop257
 
-below_155:
+below_568:
 	JMP loop256
 
-below_154:
-	CMPQ 96(DI), $0x000000c2
-	JB   below_157
+below_567:
 	CMPQ 96(DI), $0x000000c3
-	JB   below_158
+	JB   below_570
 	JMP  loop195
 
-below_158:
+below_570:
 	JMP loop194
 
-below_157:
-	JMP loop193
-
-below_147:
-	CMPQ 96(DI), $0x00000081
-	JB   below_159
-	CMPQ 96(DI), $0x00000084
-	JB   below_160
-	CMPQ 96(DI), $0x00000085
-	JB   below_161
+below_566:
 	CMPQ 96(DI), $0x000000c0
-	JB   below_162
-	JMP  loop192
+	JB   below_571
+	CMPQ 96(DI), $0x000000c1
+	JB   below_572
+	JMP  loop193
 
-below_162:
-	JMP loop133
+below_572:
+	JMP loop192
 
-below_161:
+below_571:
+	CMPQ 96(DI), $0x00000085
+	JB   below_573
+	JMP  loop133
+
+below_573:
 	JMP loop132
 
-below_160:
+below_565:
+	CMPQ 96(DI), $0x00000080
+	JB   below_574
 	CMPQ 96(DI), $0x00000082
-	JB   below_163
+	JB   below_575
 	CMPQ 96(DI), $0x00000083
-	JB   below_164
+	JB   below_576
 	JMP  loop131
 
-below_164:
+below_576:
 	JMP loop130
 
-below_163:
-	JMP loop129
+below_575:
+	CMPQ 96(DI), $0x00000081
+	JB   below_577
+	JMP  loop129
 
-below_159:
+below_577:
+	JMP loop128
+
+below_574:
 	CMPQ 96(DI), $0x00000042
-	JB   below_165
+	JB   below_578
 	CMPQ 96(DI), $0x00000043
-	JB   below_166
-	CMPQ 96(DI), $0x00000080
-	JB   below_167
-	JMP  loop128
+	JB   below_579
+	JMP  loop67
 
-below_167:
-	JMP loop67
-
-below_166:
+below_579:
 	JMP loop66
 
-below_165:
+below_578:
 	CMPQ 96(DI), $0x00000041
-	JB   below_168
+	JB   below_580
 	JMP  loop65
 
-below_168:
+below_580:
 loop64:
 	CMPQ        R8, R10
 	JAE         done
@@ -3434,8 +3374,8 @@ loop67again:
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	PREFETCHT0   (SI)(R9*1)
 	VBROADCASTSS (R11), Z31
+	PREFETCHT0   (SI)(R9*1)
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
 	VPANDD       Z30, Z28, Z30
@@ -3535,8 +3475,8 @@ loop131again:
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	PREFETCHT0   -64(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
+	PREFETCHT0   -64(SI)(R9*1)
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z12
@@ -3720,8 +3660,8 @@ loop195again:
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	PREFETCHT0   -128(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
+	PREFETCHT0   -128(SI)(R9*1)
 	VPSLLD       $0x10, -128(AX), Z29
 	VPANDD       -128(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z10
@@ -3875,8 +3815,8 @@ loop259again:
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	PREFETCHT0   -192(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
+	PREFETCHT0   -192(SI)(R9*1)
 	VPSLLD       $0x10, -192(AX), Z29
 	VPANDD       -192(AX), Z28, Z30
 	VFMADD231PS  Z29, Z31, Z8
@@ -4054,392 +3994,6 @@ loop265again:
 	ADDQ         R12, R11
 	JMP          loop265again
 
-loop320:
-	CMPQ        R8, R10
-	JAE         done
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VPERMPS     (R11), Z19, Z31
-	VFMADD231PS Z30, Z31, Z7
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VPERMPS     (R11), Z21, Z31
-	VFMADD231PS Z30, Z31, Z9
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VPERMPS     (R11), Z23, Z31
-	VFMADD231PS Z30, Z31, Z11
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VPERMPS     (R11), Z25, Z31
-	VFMADD231PS Z30, Z31, Z13
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z14
-	VPERMPS     (R11), Z27, Z31
-	VFMADD231PS Z30, Z31, Z15
-	ADDQ        R12, R11
-	JMP         loop320
-
-loop321:
-	MOVQ    BP, R15
-	SUBQ    R14, R15
-	SUBQ    R14, R15
-	CMPQ    R15, R10
-	CMOVQHI R10, R15
-
-loop321again:
-	CMPQ        R8, R15
-	JAE         loop320
-	MOVL        (R8)(R14*2), R9
-	IMULQ       BX, R9
-	PREFETCHT0  -256(SI)(R9*1)
-	PREFETCHT0  -192(SI)(R9*1)
-	MOVL        16(R8), R9
-	IMULQ       BX, R9
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	PREFETCHT0  -256(SI)(R9*1)
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VPERMPS     (R11), Z19, Z31
-	VFMADD231PS Z30, Z31, Z7
-	PREFETCHT0  -192(SI)(R9*1)
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VPERMPS     (R11), Z21, Z31
-	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(SI)(R9*1)
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VPERMPS     (R11), Z23, Z31
-	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(SI)(R9*1)
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VPERMPS     (R11), Z25, Z31
-	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (SI)(R9*1)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z14
-	VPERMPS     (R11), Z27, Z31
-	VFMADD231PS Z30, Z31, Z15
-	ADDQ        R12, R11
-	JMP         loop321again
-
-loop322:
-	CMPQ         R8, R10
-	JAE          done
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop322
-
-loop323:
-	MOVQ    BP, R15
-	SUBQ    R14, R15
-	SUBQ    R14, R15
-	CMPQ    R15, R10
-	CMOVQHI R10, R15
-
-loop323again:
-	CMPQ         R8, R15
-	JAE          loop322
-	MOVL         (R8)(R14*2), R9
-	IMULQ        BX, R9
-	PREFETCHT0   -256(SI)(R9*1)
-	PREFETCHT0   -192(SI)(R9*1)
-	MOVL         16(R8), R9
-	IMULQ        BX, R9
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	PREFETCHT0   -256(SI)(R9*1)
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(SI)(R9*1)
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(SI)(R9*1)
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(SI)(R9*1)
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (SI)(R9*1)
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop323again
-
-loop384:
-	CMPQ        R8, R10
-	JAE         done
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VPERMPS     (R11), Z17, Z31
-	VFMADD231PS Z30, Z31, Z5
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VPERMPS     (R11), Z19, Z31
-	VFMADD231PS Z30, Z31, Z7
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VPERMPS     (R11), Z21, Z31
-	VFMADD231PS Z30, Z31, Z9
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VPERMPS     (R11), Z23, Z31
-	VFMADD231PS Z30, Z31, Z11
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VPERMPS     (R11), Z25, Z31
-	VFMADD231PS Z30, Z31, Z13
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z14
-	VPERMPS     (R11), Z27, Z31
-	VFMADD231PS Z30, Z31, Z15
-	ADDQ        R12, R11
-	JMP         loop384
-
-loop385:
-	MOVQ    BP, R15
-	SUBQ    R14, R15
-	SUBQ    R14, R15
-	CMPQ    R15, R10
-	CMOVQHI R10, R15
-
-loop385again:
-	CMPQ        R8, R15
-	JAE         loop384
-	MOVL        (R8)(R14*2), R9
-	IMULQ       BX, R9
-	PREFETCHT0  -320(SI)(R9*1)
-	PREFETCHT0  -256(SI)(R9*1)
-	MOVL        16(R8), R9
-	IMULQ       BX, R9
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	PREFETCHT0  -320(SI)(R9*1)
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VPERMPS     (R11), Z17, Z31
-	VFMADD231PS Z30, Z31, Z5
-	PREFETCHT0  -256(SI)(R9*1)
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VPERMPS     (R11), Z19, Z31
-	VFMADD231PS Z30, Z31, Z7
-	PREFETCHT0  -192(SI)(R9*1)
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VPERMPS     (R11), Z21, Z31
-	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(SI)(R9*1)
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VPERMPS     (R11), Z23, Z31
-	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(SI)(R9*1)
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VPERMPS     (R11), Z25, Z31
-	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (SI)(R9*1)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z14
-	VPERMPS     (R11), Z27, Z31
-	VFMADD231PS Z30, Z31, Z15
-	ADDQ        R12, R11
-	JMP         loop385again
-
-loop386:
-	CMPQ         R8, R10
-	JAE          done
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -320(AX), Z29
-	VPANDD       -320(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop386
-
-loop387:
-	MOVQ    BP, R15
-	SUBQ    R14, R15
-	SUBQ    R14, R15
-	CMPQ    R15, R10
-	CMOVQHI R10, R15
-
-loop387again:
-	CMPQ         R8, R15
-	JAE          loop386
-	MOVL         (R8)(R14*2), R9
-	IMULQ        BX, R9
-	PREFETCHT0   -320(SI)(R9*1)
-	PREFETCHT0   -256(SI)(R9*1)
-	MOVL         16(R8), R9
-	IMULQ        BX, R9
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	PREFETCHT0   -320(SI)(R9*1)
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -320(AX), Z29
-	VPANDD       -320(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(SI)(R9*1)
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(SI)(R9*1)
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(SI)(R9*1)
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(SI)(R9*1)
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (SI)(R9*1)
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop387again
-
 loop388:
 	CMPQ         R8, R10
 	JAE          done
@@ -4533,243 +4087,22 @@ loop389again:
 	ADDQ         R12, R11
 	JMP          loop389again
 
-loop448:
-	CMPQ        R8, R10
-	JAE         done
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VPSLLD      $0x10, -384(AX), Z29
-	VPANDD      -384(AX), Z28, Z30
-	VMOVDQU32   128(R13), Z31
-	VPERMPS     (R11), Z31, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VMOVDQU32   192(R13), Z31
-	VPERMPS     (R11), Z31, Z31
-	VFMADD231PS Z30, Z31, Z3
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VPERMPS     (R11), Z17, Z31
-	VFMADD231PS Z30, Z31, Z5
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VPERMPS     (R11), Z19, Z31
-	VFMADD231PS Z30, Z31, Z7
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VPERMPS     (R11), Z21, Z31
-	VFMADD231PS Z30, Z31, Z9
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VPERMPS     (R11), Z23, Z31
-	VFMADD231PS Z30, Z31, Z11
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VPERMPS     (R11), Z25, Z31
-	VFMADD231PS Z30, Z31, Z13
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z14
-	VPERMPS     (R11), Z27, Z31
-	VFMADD231PS Z30, Z31, Z15
-	ADDQ        R12, R11
-	JMP         loop448
-
-loop449:
-	MOVQ    BP, R15
-	SUBQ    R14, R15
-	SUBQ    R14, R15
-	CMPQ    R15, R10
-	CMOVQHI R10, R15
-
-loop449again:
-	CMPQ        R8, R15
-	JAE         loop448
-	MOVL        (R8)(R14*2), R9
-	IMULQ       BX, R9
-	PREFETCHT0  -384(SI)(R9*1)
-	PREFETCHT0  -320(SI)(R9*1)
-	MOVL        16(R8), R9
-	IMULQ       BX, R9
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	PREFETCHT0  -384(SI)(R9*1)
-	VPSLLD      $0x10, -384(AX), Z29
-	VPANDD      -384(AX), Z28, Z30
-	VMOVDQU32   128(R13), Z31
-	VPERMPS     (R11), Z31, Z31
-	VFMADD231PS Z29, Z31, Z2
-	VMOVDQU32   192(R13), Z31
-	VPERMPS     (R11), Z31, Z31
-	VFMADD231PS Z30, Z31, Z3
-	PREFETCHT0  -320(SI)(R9*1)
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VPERMPS     (R11), Z16, Z31
-	VFMADD231PS Z29, Z31, Z4
-	VPERMPS     (R11), Z17, Z31
-	VFMADD231PS Z30, Z31, Z5
-	PREFETCHT0  -256(SI)(R9*1)
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VPERMPS     (R11), Z18, Z31
-	VFMADD231PS Z29, Z31, Z6
-	VPERMPS     (R11), Z19, Z31
-	VFMADD231PS Z30, Z31, Z7
-	PREFETCHT0  -192(SI)(R9*1)
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VPERMPS     (R11), Z20, Z31
-	VFMADD231PS Z29, Z31, Z8
-	VPERMPS     (R11), Z21, Z31
-	VFMADD231PS Z30, Z31, Z9
-	PREFETCHT0  -128(SI)(R9*1)
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VPERMPS     (R11), Z22, Z31
-	VFMADD231PS Z29, Z31, Z10
-	VPERMPS     (R11), Z23, Z31
-	VFMADD231PS Z30, Z31, Z11
-	PREFETCHT0  -64(SI)(R9*1)
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VPERMPS     (R11), Z24, Z31
-	VFMADD231PS Z29, Z31, Z12
-	VPERMPS     (R11), Z25, Z31
-	VFMADD231PS Z30, Z31, Z13
-	PREFETCHT0  (SI)(R9*1)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VPERMPS     (R11), Z26, Z31
-	VFMADD231PS Z29, Z31, Z14
-	VPERMPS     (R11), Z27, Z31
-	VFMADD231PS Z30, Z31, Z15
-	ADDQ        R12, R11
-	JMP         loop449again
-
-loop450:
-	CMPQ         R8, R10
-	JAE          done
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -384(AX), Z29
-	VPANDD       -384(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VPSLLD       $0x10, -320(AX), Z29
-	VPANDD       -320(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop450
-
-loop451:
-	MOVQ    BP, R15
-	SUBQ    R14, R15
-	SUBQ    R14, R15
-	CMPQ    R15, R10
-	CMOVQHI R10, R15
-
-loop451again:
-	CMPQ         R8, R15
-	JAE          loop450
-	MOVL         (R8)(R14*2), R9
-	IMULQ        BX, R9
-	PREFETCHT0   -384(SI)(R9*1)
-	PREFETCHT0   -320(SI)(R9*1)
-	MOVL         16(R8), R9
-	IMULQ        BX, R9
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	PREFETCHT0   -384(SI)(R9*1)
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -384(AX), Z29
-	VPANDD       -384(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	PREFETCHT0   -320(SI)(R9*1)
-	VPSLLD       $0x10, -320(AX), Z29
-	VPANDD       -320(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(SI)(R9*1)
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(SI)(R9*1)
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(SI)(R9*1)
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(SI)(R9*1)
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (SI)(R9*1)
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop451again
-
 loop512:
-	CMPQ        R8, R10
-	JAE         done
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+	CMPQ  R8, R10
+	JAE   done
+	MOVL  (R8), AX
+	ADDQ  $0x04, R8
+	IMULQ BX, AX
+	ADDQ  SI, AX
+	CMPQ  176(DI), $0x07
+	JAE   above_661
+	CMPQ  176(DI), $0x06
+	JB    load_657
+	JMP   load_658
+
+above_661:
+	CMPQ        176(DI), $0x08
+	JB          load_659
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VMOVDQU32   (R13), Z31
@@ -4778,6 +4111,8 @@ loop512:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
+
+load_659:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VMOVDQU32   128(R13), Z31
@@ -4786,12 +4121,16 @@ loop512:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
+
+load_658:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z5
+
+load_657:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
@@ -4834,18 +4173,28 @@ loop513:
 	CMOVQHI R10, R15
 
 loop513again:
-	CMPQ        R8, R15
-	JAE         loop512
-	MOVL        (R8)(R14*2), R9
-	IMULQ       BX, R9
-	PREFETCHT0  -448(SI)(R9*1)
-	PREFETCHT0  -384(SI)(R9*1)
-	MOVL        16(R8), R9
-	IMULQ       BX, R9
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
+	CMPQ       R8, R15
+	JAE        loop512
+	MOVL       (R8)(R14*2), R9
+	IMULQ      BX, R9
+	SUBQ       184(DI), R9
+	PREFETCHT0 (SI)(R9*1)
+	PREFETCHT0 64(SI)(R9*1)
+	MOVL       16(R8), R9
+	IMULQ      BX, R9
+	MOVL       (R8), AX
+	ADDQ       $0x04, R8
+	IMULQ      BX, AX
+	ADDQ       SI, AX
+	CMPQ       176(DI), $0x07
+	JAE        above_670
+	CMPQ       176(DI), $0x06
+	JB         load_666
+	JMP        load_667
+
+above_670:
+	CMPQ        176(DI), $0x08
+	JB          load_668
 	PREFETCHT0  -448(SI)(R9*1)
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
@@ -4855,6 +4204,8 @@ loop513again:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
+
+load_668:
 	PREFETCHT0  -384(SI)(R9*1)
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
@@ -4864,6 +4215,8 @@ loop513again:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
+
+load_667:
 	PREFETCHT0  -320(SI)(R9*1)
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
@@ -4871,6 +4224,8 @@ loop513again:
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z5
+
+load_666:
 	PREFETCHT0  -256(SI)(R9*1)
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
@@ -4918,41 +4273,56 @@ loop514:
 	IMULQ        BX, AX
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -448(AX), Z29
-	VPANDD       -448(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-	VPSLLD       $0x10, -384(AX), Z29
-	VPANDD       -384(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VPSLLD       $0x10, -320(AX), Z29
-	VPANDD       -320(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop514
+	CMPQ         176(DI), $0x07
+	JAE          above_679
+	CMPQ         176(DI), $0x06
+	JB           load_675
+	JMP          load_676
+
+above_679:
+	CMPQ        176(DI), $0x08
+	JB          load_677
+	VPSLLD      $0x10, -448(AX), Z29
+	VPANDD      -448(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+
+load_677:
+	VPSLLD      $0x10, -384(AX), Z29
+	VPANDD      -384(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+
+load_676:
+	VPSLLD      $0x10, -320(AX), Z29
+	VPANDD      -320(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+
+load_675:
+	VPSLLD      $0x10, -256(AX), Z29
+	VPANDD      -256(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	VPSLLD      $0x10, -192(AX), Z29
+	VPANDD      -192(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	VPSLLD      $0x10, -128(AX), Z29
+	VPANDD      -128(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+	VPSLLD      $0x10, -64(AX), Z29
+	VPANDD      -64(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	ADDQ        R12, R11
+	JMP         loop514
 
 loop515:
 	MOVQ    BP, R15
@@ -4966,58 +4336,74 @@ loop515again:
 	JAE          loop514
 	MOVL         (R8)(R14*2), R9
 	IMULQ        BX, R9
-	PREFETCHT0   -448(SI)(R9*1)
-	PREFETCHT0   -384(SI)(R9*1)
+	SUBQ         184(DI), R9
+	PREFETCHT0   (SI)(R9*1)
+	PREFETCHT0   64(SI)(R9*1)
 	MOVL         16(R8), R9
 	IMULQ        BX, R9
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	PREFETCHT0   -448(SI)(R9*1)
 	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, -448(AX), Z29
-	VPANDD       -448(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-	PREFETCHT0   -384(SI)(R9*1)
-	VPSLLD       $0x10, -384(AX), Z29
-	VPANDD       -384(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	PREFETCHT0   -320(SI)(R9*1)
-	VPSLLD       $0x10, -320(AX), Z29
-	VPANDD       -320(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	PREFETCHT0   -256(SI)(R9*1)
-	VPSLLD       $0x10, -256(AX), Z29
-	VPANDD       -256(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	PREFETCHT0   -192(SI)(R9*1)
-	VPSLLD       $0x10, -192(AX), Z29
-	VPANDD       -192(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	PREFETCHT0   -128(SI)(R9*1)
-	VPSLLD       $0x10, -128(AX), Z29
-	VPANDD       -128(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	PREFETCHT0   -64(SI)(R9*1)
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	PREFETCHT0   (SI)(R9*1)
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	ADDQ         R12, R11
-	JMP          loop515again
+	CMPQ         176(DI), $0x07
+	JAE          above_688
+	CMPQ         176(DI), $0x06
+	JB           load_684
+	JMP          load_685
+
+above_688:
+	CMPQ        176(DI), $0x08
+	JB          load_686
+	PREFETCHT0  -448(SI)(R9*1)
+	VPSLLD      $0x10, -448(AX), Z29
+	VPANDD      -448(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+
+load_686:
+	PREFETCHT0  -384(SI)(R9*1)
+	VPSLLD      $0x10, -384(AX), Z29
+	VPANDD      -384(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+
+load_685:
+	PREFETCHT0  -320(SI)(R9*1)
+	VPSLLD      $0x10, -320(AX), Z29
+	VPANDD      -320(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+
+load_684:
+	PREFETCHT0  -256(SI)(R9*1)
+	VPSLLD      $0x10, -256(AX), Z29
+	VPANDD      -256(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	PREFETCHT0  -192(SI)(R9*1)
+	VPSLLD      $0x10, -192(AX), Z29
+	VPANDD      -192(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	PREFETCHT0  -128(SI)(R9*1)
+	VPSLLD      $0x10, -128(AX), Z29
+	VPANDD      -128(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+	PREFETCHT0  -64(SI)(R9*1)
+	VPSLLD      $0x10, -64(AX), Z29
+	VPANDD      -64(AX), Z28, Z30
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	PREFETCHT0  (SI)(R9*1)
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	ADDQ        R12, R11
+	JMP         loop515again
 
 loop516:
 	CMPQ         R8, R10
@@ -5369,7 +4755,7 @@ loop529again:
 	JMP          loop529again
 
 done:
-	MOVQ        216(DI), R15
+	MOVQ        176(DI), R15
 	MOVQ        128(DI), R9
 	IMULQ       DX, R9
 	ADDQ        120(DI), R9
@@ -5378,28 +4764,28 @@ done:
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
 	CMPQ        R15, $0x05
-	JAE         above_177
+	JAE         above_745
 	CMPQ        R15, $0x03
-	JAE         above_178
+	JAE         above_746
 	CMPQ        R15, $0x02
-	JB          load_169
-	JMP         load_170
+	JB          load_737
+	JMP         load_738
 
-above_178:
+above_746:
 	CMPQ R15, $0x04
-	JB   load_171
-	JMP  load_172
+	JB   load_739
+	JMP  load_740
 
-above_177:
+above_745:
 	CMPQ R15, $0x07
-	JAE  above_179
+	JAE  above_747
 	CMPQ R15, $0x06
-	JB   load_173
-	JMP  load_174
+	JB   load_741
+	JMP  load_742
 
-above_179:
+above_747:
 	CMPQ      R15, $0x08
-	JB        load_175
+	JB        load_743
 	VMOVDQU32 (R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z0, Z0
@@ -5407,7 +4793,7 @@ above_179:
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z1, Z1
 
-load_175:
+load_743:
 	VMOVDQU32 128(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z2, Z2
@@ -5415,37 +4801,37 @@ load_175:
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z3, Z3
 
-load_174:
+load_742:
 	VPERMPS Z29, Z16, Z31
 	VMULPS  Z31, Z4, Z4
 	VPERMPS Z29, Z17, Z31
 	VMULPS  Z31, Z5, Z5
 
-load_173:
+load_741:
 	VPERMPS Z29, Z18, Z31
 	VMULPS  Z31, Z6, Z6
 	VPERMPS Z29, Z19, Z31
 	VMULPS  Z31, Z7, Z7
 
-load_172:
+load_740:
 	VPERMPS Z29, Z20, Z31
 	VMULPS  Z31, Z8, Z8
 	VPERMPS Z29, Z21, Z31
 	VMULPS  Z31, Z9, Z9
 
-load_171:
+load_739:
 	VPERMPS Z29, Z22, Z31
 	VMULPS  Z31, Z10, Z10
 	VPERMPS Z29, Z23, Z31
 	VMULPS  Z31, Z11, Z11
 
-load_170:
+load_738:
 	VPERMPS Z29, Z24, Z31
 	VMULPS  Z31, Z12, Z12
 	VPERMPS Z29, Z25, Z31
 	VMULPS  Z31, Z13, Z13
 
-load_169:
+load_737:
 	VPERMPS Z29, Z26, Z31
 	VMULPS  Z31, Z14, Z14
 	VPERMPS Z29, Z27, Z31
@@ -5453,32 +4839,32 @@ load_169:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
-	ADDQ    304(DI), CX
+	ADDQ    264(DI), CX
 	TESTQ   $0x00000010, 64(DI)
 	JZ      stage
 	CMPQ    R15, $0x05
-	JAE     above_188
+	JAE     above_756
 	CMPQ    R15, $0x03
-	JAE     above_189
+	JAE     above_757
 	CMPQ    R15, $0x02
-	JB      load_180
-	JMP     load_181
+	JB      load_748
+	JMP     load_749
 
-above_189:
+above_757:
 	CMPQ R15, $0x04
-	JB   load_182
-	JMP  load_183
+	JB   load_750
+	JMP  load_751
 
-above_188:
+above_756:
 	CMPQ R15, $0x07
-	JAE  above_190
+	JAE  above_758
 	CMPQ R15, $0x06
-	JB   load_184
-	JMP  load_185
+	JB   load_752
+	JMP  load_753
 
-above_190:
+above_758:
 	CMPQ    R15, $0x08
-	JB      load_186
+	JB      load_754
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -5486,7 +4872,7 @@ above_190:
 	WORD   $0xc072
 	VPERMW Z0, Z29, Z0
 
-load_186:
+load_754:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -5494,7 +4880,7 @@ load_186:
 	WORD   $0xd272
 	VPERMW Z2, Z29, Z2
 
-load_185:
+load_753:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -5502,7 +4888,7 @@ load_185:
 	WORD   $0xe472
 	VPERMW Z4, Z29, Z4
 
-load_184:
+load_752:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -5510,7 +4896,7 @@ load_184:
 	WORD   $0xf672
 	VPERMW Z6, Z29, Z6
 
-load_183:
+load_751:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -5518,7 +4904,7 @@ load_183:
 	WORD   $0xc072
 	VPERMW Z8, Z29, Z8
 
-load_182:
+load_750:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -5526,7 +4912,7 @@ load_182:
 	WORD   $0xd272
 	VPERMW Z10, Z29, Z10
 
-load_181:
+load_749:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -5534,7 +4920,7 @@ load_181:
 	WORD   $0xe472
 	VPERMW Z12, Z29, Z12
 
-load_180:
+load_748:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -5544,54 +4930,54 @@ load_180:
 	TESTQ  $0x00000004, 64(DI)
 	JNZ    stream
 	CMPQ   R15, $0x05
-	JAE    above_199
+	JAE    above_767
 	CMPQ   R15, $0x03
-	JAE    above_200
+	JAE    above_768
 	CMPQ   R15, $0x02
-	JB     load_191
-	JMP    load_192
+	JB     load_759
+	JMP    load_760
 
-above_200:
+above_768:
 	CMPQ R15, $0x04
-	JB   load_193
-	JMP  load_194
+	JB   load_761
+	JMP  load_762
 
-above_199:
+above_767:
 	CMPQ R15, $0x07
-	JAE  above_201
+	JAE  above_769
 	CMPQ R15, $0x06
-	JB   load_195
-	JMP  load_196
+	JB   load_763
+	JMP  load_764
 
-above_201:
+above_769:
 	CMPQ      R15, $0x08
-	JB        load_197
+	JB        load_765
 	VMOVDQU16 Z0, -448(CX)
 
-load_197:
+load_765:
 	VMOVDQU16 Z2, -384(CX)
 
-load_196:
+load_764:
 	VMOVDQU16 Z4, -320(CX)
 
-load_195:
+load_763:
 	VMOVDQU16 Z6, -256(CX)
 
-load_194:
+load_762:
 	VMOVDQU16 Z8, -192(CX)
 
-load_193:
+load_761:
 	VMOVDQU16 Z10, -128(CX)
 
-load_192:
+load_760:
 	VMOVDQU16 Z12, -64(CX)
 
-load_191:
+load_759:
 	VMOVDQU16 Z14, K1, (CX)
 	JMP       written
 
 stage:
-	MOVQ    168(DI), R9
+	MOVQ    160(DI), R9
 	VMOVUPS Z0, (R9)
 	VMOVUPS Z1, 64(R9)
 	VMOVUPS Z2, 128(R9)
@@ -5609,13 +4995,13 @@ stage:
 	VMOVUPS Z14, 896(R9)
 	VMOVUPS Z15, 960(R9)
 	LEAQ    (R9), AX
-	MOVQ    280(DI), R9
-	SUBQ    304(DI), CX
+	MOVQ    240(DI), R9
+	SUBQ    264(DI), CX
 	KXNORD  K2, K2, K2
 
 pairsrun:
-	ADDQ 312(DI), AX
-	MOVQ 216(DI), R15
+	ADDQ 272(DI), AX
+	MOVQ 176(DI), R15
 	MOVQ CX, R10
 
 pairsload:
@@ -5623,7 +5009,7 @@ pairsload:
 	JNE   pairsput
 	CMPQ  R9, $0x01
 	JNE   pairsput
-	SUBQ  296(DI), R10
+	SUBQ  256(DI), R10
 	KMOVD K1, K2
 
 pairsput:
@@ -5669,56 +5055,56 @@ pairsnext:
 	ADDQ $0x00000080, AX
 	DECQ R15
 	JNZ  pairsload
-	ADDQ 288(DI), CX
+	ADDQ 248(DI), CX
 	DECQ R9
 	JNZ  pairsrun
 	JMP  written
 
 stream:
 	CMPQ R15, $0x05
-	JAE  above_210
+	JAE  above_778
 	CMPQ R15, $0x03
-	JAE  above_211
+	JAE  above_779
 	CMPQ R15, $0x02
-	JB   load_202
-	JMP  load_203
+	JB   load_770
+	JMP  load_771
 
-above_211:
+above_779:
 	CMPQ R15, $0x04
-	JB   load_204
-	JMP  load_205
+	JB   load_772
+	JMP  load_773
 
-above_210:
+above_778:
 	CMPQ R15, $0x07
-	JAE  above_212
+	JAE  above_780
 	CMPQ R15, $0x06
-	JB   load_206
-	JMP  load_207
+	JB   load_774
+	JMP  load_775
 
-above_212:
+above_780:
 	CMPQ     R15, $0x08
-	JB       load_208
+	JB       load_776
 	VMOVNTPS Z0, -448(CX)
 
-load_208:
+load_776:
 	VMOVNTPS Z2, -384(CX)
 
-load_207:
+load_775:
 	VMOVNTPS Z4, -320(CX)
 
-load_206:
+load_774:
 	VMOVNTPS Z6, -256(CX)
 
-load_205:
+load_773:
 	VMOVNTPS Z8, -192(CX)
 
-load_204:
+load_772:
 	VMOVNTPS Z10, -128(CX)
 
-load_203:
+load_771:
 	VMOVNTPS Z12, -64(CX)
 
-load_202:
+load_770:
 	VMOVNTPS Z14, (CX)
 
 written:
@@ -5830,80 +5216,80 @@ row:
 	VPXORD  Z16, Z16, Z16
 	VMOVUPS Z16, 3328(R15)
 	CMPQ    72(DI), $0x00000261
-	JB      below_213
+	JB      below_781
 	CMPQ    72(DI), $0x00000461
-	JB      below_214
+	JB      below_782
 	CMPQ    72(DI), $0x00000821
-	JB      below_215
+	JB      below_783
 	CMPQ    72(DI), $0x00000861
-	JB      below_216
+	JB      below_784
 	JMP     start2145
 
-below_216:
+below_784:
 	JMP start2081
 
-below_215:
+below_783:
 	CMPQ 72(DI), $0x00000800
-	JB   below_217
+	JB   below_785
 	JMP  start2048
 
-below_217:
+below_785:
 	JMP start1121
 
-below_214:
+below_782:
 	CMPQ 72(DI), $0x00000401
-	JB   below_218
+	JB   below_786
 	CMPQ 72(DI), $0x00000421
-	JB   below_219
+	JB   below_787
 	JMP  start1057
 
-below_219:
+below_787:
 	JMP start1025
 
-below_218:
+below_786:
 	CMPQ 72(DI), $0x00000400
-	JB   below_220
+	JB   below_788
 	JMP  start1024
 
-below_220:
+below_788:
 	JMP start609
 
-below_213:
+below_781:
 	CMPQ 72(DI), $0x00000121
-	JB   below_221
+	JB   below_789
 	CMPQ 72(DI), $0x00000201
-	JB   below_222
+	JB   below_790
 	CMPQ 72(DI), $0x00000221
-	JB   below_223
+	JB   below_791
 	JMP  start545
 
-below_223:
+below_791:
 	JMP start513
 
-below_222:
+below_790:
 	CMPQ 72(DI), $0x00000200
-	JB   below_224
+	JB   below_792
 	JMP  start512
 
-below_224:
+below_792:
 	JMP start289
 
-below_221:
+below_789:
 	CMPQ 72(DI), $0x00000100
-	JB   below_225
+	JB   below_793
 	CMPQ 72(DI), $0x00000101
-	JB   below_226
+	JB   below_794
 	JMP  start257
 
-below_226:
+below_794:
 	JMP start256
 
-below_225:
+below_793:
 	CMPQ 72(DI), $0x00000081
-	JB   below_227
+	JB   below_795
 	JMP  start129
 
-below_227:
+below_795:
 	JMP start128
 
 batch512:
@@ -5911,7 +5297,7 @@ batch512:
 	CMPQ R12, 464(DI)
 	JB   same512
 
-again_228:
+again_796:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
@@ -5922,7 +5308,7 @@ again_228:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_228
+	JE        again_796
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -5934,24 +5320,24 @@ again_228:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_231
+	JE        drawn_799
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_229
+	JZ        noids_797
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_230
+	JMP       hash_798
 
-noids_229:
+noids_797:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_230:
+hash_798:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_231:
+drawn_799:
 same512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -5967,7 +5353,7 @@ same512:
 group512:
 	LEAQ 156(R12), R9
 	CMPQ R9, 216(DI)
-	JA   asked_232
+	JA   asked_800
 	MOVQ 232(DI), AX
 	MOVQ 392(DI), R11
 	MOVQ 408(DI), R13
@@ -5978,7 +5364,7 @@ group512:
 	MOVQ CX, 480(DI)
 	LEAQ 96(R12), CX
 
-ask_234:
+ask_802:
 	MOVL       (CX), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
@@ -5988,9 +5374,9 @@ ask_234:
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
 	CMPQ       CX, 480(DI)
-	JB         ask_234
+	JB         ask_802
 
-asked_232:
+asked_800:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6101,80 +5487,80 @@ begun512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000261
-	JB   below_235
+	JB   below_803
 	CMPQ 72(DI), $0x00000461
-	JB   below_236
+	JB   below_804
 	CMPQ 72(DI), $0x00000821
-	JB   below_237
+	JB   below_805
 	CMPQ 72(DI), $0x00000861
-	JB   below_238
+	JB   below_806
 	JMP  entry2145
 
-below_238:
+below_806:
 	JMP entry2081
 
-below_237:
+below_805:
 	CMPQ 72(DI), $0x00000800
-	JB   below_239
+	JB   below_807
 	JMP  entry2048
 
-below_239:
+below_807:
 	JMP entry1121
 
-below_236:
+below_804:
 	CMPQ 72(DI), $0x00000401
-	JB   below_240
+	JB   below_808
 	CMPQ 72(DI), $0x00000421
-	JB   below_241
+	JB   below_809
 	JMP  entry1057
 
-below_241:
+below_809:
 	JMP entry1025
 
-below_240:
+below_808:
 	CMPQ 72(DI), $0x00000400
-	JB   below_242
+	JB   below_810
 	JMP  entry1024
 
-below_242:
+below_810:
 	JMP entry609
 
-below_235:
+below_803:
 	CMPQ 72(DI), $0x00000121
-	JB   below_243
+	JB   below_811
 	CMPQ 72(DI), $0x00000201
-	JB   below_244
+	JB   below_812
 	CMPQ 72(DI), $0x00000221
-	JB   below_245
+	JB   below_813
 	JMP  entry545
 
-below_245:
+below_813:
 	JMP entry513
 
-below_244:
+below_812:
 	CMPQ 72(DI), $0x00000200
-	JB   below_246
+	JB   below_814
 	JMP  entry512
 
-below_246:
+below_814:
 	JMP entry289
 
-below_243:
+below_811:
 	CMPQ 72(DI), $0x00000100
-	JB   below_247
+	JB   below_815
 	CMPQ 72(DI), $0x00000101
-	JB   below_248
+	JB   below_816
 	JMP  entry257
 
-below_248:
+below_816:
 	JMP entry256
 
-below_247:
+below_815:
 	CMPQ 72(DI), $0x00000081
-	JB   below_249
+	JB   below_817
 	JMP  entry129
 
-below_249:
+below_817:
 	JMP entry128
 
 batchFour512:
@@ -6182,7 +5568,7 @@ batchFour512:
 	CMPQ R12, 464(DI)
 	JB   sameFour512
 
-again_250:
+again_818:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
@@ -6193,7 +5579,7 @@ again_250:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_250
+	JE        again_818
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -6205,24 +5591,24 @@ again_250:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_253
+	JE        drawn_821
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_251
+	JZ        noids_819
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_252
+	JMP       hash_820
 
-noids_251:
+noids_819:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_252:
+hash_820:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_253:
+drawn_821:
 sameFour512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -6238,7 +5624,7 @@ sameFour512:
 groupFour512:
 	LEAQ       108(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_254
+	JA         asked_822
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -6269,7 +5655,7 @@ groupFour512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_255
+	JE         keys_823
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
@@ -6280,8 +5666,8 @@ groupFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_255:
-asked_254:
+keys_823:
+asked_822:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6398,20 +5784,20 @@ begunFour512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000221
-	JB   below_256
+	JB   below_824
 	CMPQ 72(DI), $0x00000261
-	JB   below_257
+	JB   below_825
 	JMP  entry609
 
-below_257:
+below_825:
 	JMP entry545
 
-below_256:
+below_824:
 	CMPQ 72(DI), $0x00000201
-	JB   below_258
+	JB   below_826
 	JMP  entry513
 
-below_258:
+below_826:
 	JMP entry512
 
 batchEight512:
@@ -6419,7 +5805,7 @@ batchEight512:
 	CMPQ R12, 464(DI)
 	JB   sameEight512
 
-again_259:
+again_827:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
@@ -6430,7 +5816,7 @@ again_259:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_259
+	JE        again_827
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -6442,24 +5828,24 @@ again_259:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_262
+	JE        drawn_830
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_260
+	JZ        noids_828
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_261
+	JMP       hash_829
 
-noids_260:
+noids_828:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_261:
+hash_829:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_262:
+drawn_830:
 sameEight512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -6475,7 +5861,7 @@ sameEight512:
 groupEight512:
 	LEAQ       100(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_263
+	JA         asked_831
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -6496,15 +5882,15 @@ groupEight512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_264
+	JE         keys_832
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_264:
-asked_263:
+keys_832:
+asked_831:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6612,20 +5998,20 @@ begunEight512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000421
-	JB   below_265
+	JB   below_833
 	CMPQ 72(DI), $0x00000461
-	JB   below_266
+	JB   below_834
 	JMP  entry1121
 
-below_266:
+below_834:
 	JMP entry1057
 
-below_265:
+below_833:
 	CMPQ 72(DI), $0x00000401
-	JB   below_267
+	JB   below_835
 	JMP  entry1025
 
-below_267:
+below_835:
 	JMP entry1024
 
 batchSixteen512:
@@ -6633,7 +6019,7 @@ batchSixteen512:
 	CMPQ R12, 464(DI)
 	JB   sameSixteen512
 
-again_268:
+again_836:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
@@ -6644,7 +6030,7 @@ again_268:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_268
+	JE        again_836
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -6656,24 +6042,24 @@ again_268:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_271
+	JE        drawn_839
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_269
+	JZ        noids_837
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_270
+	JMP       hash_838
 
-noids_269:
+noids_837:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_270:
+hash_838:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_271:
+drawn_839:
 sameSixteen512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -6689,7 +6075,7 @@ sameSixteen512:
 groupSixteen512:
 	LEAQ       96(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_272
+	JA         asked_840
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -6705,13 +6091,13 @@ groupSixteen512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_273
+	JE         keys_841
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_273:
-asked_272:
+keys_841:
+asked_840:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -6815,15 +6201,15 @@ begunSixteen512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000821
-	JB   below_274
+	JB   below_842
 	CMPQ 72(DI), $0x00000861
-	JB   below_275
+	JB   below_843
 	JMP  entry2145
 
-below_275:
+below_843:
 	JMP entry2081
 
-below_274:
+below_842:
 	JMP entry2048
 
 start128:
@@ -6849,25 +6235,8 @@ start128:
 	JMP        batch512
 
 entry128:
-	CMPQ 192(DI), $0x01
-	JE   asked128
-
-near128:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5504(R15), Z29, K1, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           near128
-	JMP          scores1
+	CMPQ 192(DI), $0x00
+	JE   near128
 
 asked128:
 	MOVL         (R8), AX
@@ -6895,6 +6264,23 @@ asked128:
 	JB           asked128
 	JMP          scores1
 
+near128:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	SUBQ         112(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS.Z     5504(R15), Z29, K1, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near128
+	JMP          scores1
+
 done128:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
@@ -6918,121 +6304,121 @@ start129:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x09
-	JAE   above_297
+	JAE   above_865
 	CMPQ  80(DI), $0x05
-	JAE   above_298
+	JAE   above_866
 	CMPQ  80(DI), $0x03
-	JB    load_282
+	JB    load_850
 	CMPQ  80(DI), $0x04
-	JB    load_283
-	JMP   load_284
+	JB    load_851
+	JMP   load_852
 
-above_298:
+above_866:
 	CMPQ 80(DI), $0x07
-	JAE  above_299
+	JAE  above_867
 	CMPQ 80(DI), $0x06
-	JB   load_285
-	JMP  load_286
+	JB   load_853
+	JMP  load_854
 
-above_299:
+above_867:
 	CMPQ 80(DI), $0x08
-	JB   load_287
-	JMP  load_288
+	JB   load_855
+	JMP  load_856
 
-above_297:
+above_865:
 	CMPQ 80(DI), $0x0d
-	JAE  above_300
+	JAE  above_868
 	CMPQ 80(DI), $0x0b
-	JAE  above_301
+	JAE  above_869
 	CMPQ 80(DI), $0x0a
-	JB   load_289
-	JMP  load_290
+	JB   load_857
+	JMP  load_858
 
-above_301:
+above_869:
 	CMPQ 80(DI), $0x0c
-	JB   load_291
-	JMP  load_292
+	JB   load_859
+	JMP  load_860
 
-above_300:
+above_868:
 	CMPQ 80(DI), $0x0f
-	JAE  above_302
+	JAE  above_870
 	CMPQ 80(DI), $0x0e
-	JB   load_293
-	JMP  load_294
+	JB   load_861
+	JMP  load_862
 
-above_302:
+above_870:
 	CMPQ       80(DI), $0x10
-	JB         load_295
+	JB         load_863
 	PREFETCHT0 -960(R9)
 	VMOVUPS    -960(AX), Z29
 	VMOVUPS    Z29, 5504(R15)
 
-load_295:
+load_863:
 	PREFETCHT0 -896(R9)
 	VMOVUPS    -896(AX), Z29
 	VMOVUPS    Z29, 5568(R15)
 
-load_294:
+load_862:
 	PREFETCHT0 -832(R9)
 	VMOVUPS    -832(AX), Z29
 	VMOVUPS    Z29, 5632(R15)
 
-load_293:
+load_861:
 	PREFETCHT0 -768(R9)
 	VMOVUPS    -768(AX), Z29
 	VMOVUPS    Z29, 5696(R15)
 
-load_292:
+load_860:
 	PREFETCHT0 -704(R9)
 	VMOVUPS    -704(AX), Z29
 	VMOVUPS    Z29, 5760(R15)
 
-load_291:
+load_859:
 	PREFETCHT0 -640(R9)
 	VMOVUPS    -640(AX), Z29
 	VMOVUPS    Z29, 5824(R15)
 
-load_290:
+load_858:
 	PREFETCHT0 -576(R9)
 	VMOVUPS    -576(AX), Z29
 	VMOVUPS    Z29, 5888(R15)
 
-load_289:
+load_857:
 	PREFETCHT0 -512(R9)
 	VMOVUPS    -512(AX), Z29
 	VMOVUPS    Z29, 5952(R15)
 
-load_288:
+load_856:
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
 	VMOVUPS    Z29, 6016(R15)
 
-load_287:
+load_855:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
 	VMOVUPS    Z29, 6080(R15)
 
-load_286:
+load_854:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
 	VMOVUPS    Z29, 6144(R15)
 
-load_285:
+load_853:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
 	VMOVUPS    Z29, 6208(R15)
 
-load_284:
+load_852:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6272(R15)
 
-load_283:
+load_851:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6336(R15)
 
-load_282:
+load_850:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6400(R15)
@@ -7068,147 +6454,10 @@ load_282:
 
 entry129:
 	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x01
-	JE   asked129
+	CMPQ 192(DI), $0x00
+	JE   near129
 	CMPQ 192(DI), $0x02
 	JE   far129
-
-near129:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x09
-	JAE          above_319
-	CMPQ         CX, $0x05
-	JAE          above_320
-	CMPQ         CX, $0x03
-	JB           load_304
-	CMPQ         CX, $0x04
-	JB           load_305
-	JMP          load_306
-
-above_320:
-	CMPQ CX, $0x07
-	JAE  above_321
-	CMPQ CX, $0x06
-	JB   load_307
-	JMP  load_308
-
-above_321:
-	CMPQ CX, $0x08
-	JB   load_309
-	JMP  load_310
-
-above_319:
-	CMPQ CX, $0x0d
-	JAE  above_322
-	CMPQ CX, $0x0b
-	JAE  above_323
-	CMPQ CX, $0x0a
-	JB   load_311
-	JMP  load_312
-
-above_323:
-	CMPQ CX, $0x0c
-	JB   load_313
-	JMP  load_314
-
-above_322:
-	CMPQ CX, $0x0f
-	JAE  above_324
-	CMPQ CX, $0x0e
-	JB   load_315
-	JMP  load_316
-
-above_324:
-	CMPQ        CX, $0x10
-	JB          load_317
-	VMOVUPS     -960(AX), Z29
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z0
-
-load_317:
-	VMOVUPS     -896(AX), Z29
-	VFMADD231PS 5568(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z1
-
-load_316:
-	VMOVUPS     -832(AX), Z29
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z2
-
-load_315:
-	VMOVUPS     -768(AX), Z29
-	VFMADD231PS 5696(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z3
-
-load_314:
-	VMOVUPS     -704(AX), Z29
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z4
-
-load_313:
-	VMOVUPS     -640(AX), Z29
-	VFMADD231PS 5824(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z5
-
-load_312:
-	VMOVUPS     -576(AX), Z29
-	VFMADD231PS 5888(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z6
-
-load_311:
-	VMOVUPS     -512(AX), Z29
-	VFMADD231PS 5952(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z7
-
-load_310:
-	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 6016(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z8
-
-load_309:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 6080(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z9
-
-load_308:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 6144(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z10
-
-load_307:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 6208(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z11
-
-load_306:
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 6272(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z12
-
-load_305:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 6336(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z13
-
-load_304:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 6400(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z16
-	VFMADD231PS Z29, Z31, Z15
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x04, R11
-	CMPQ        R8, R12
-	JB          near129
-	JMP         scores1
 
 asked129:
 	MOVL         (R8), AX
@@ -7224,135 +6473,135 @@ asked129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_341
+	JAE          above_887
 	CMPQ         CX, $0x05
-	JAE          above_342
+	JAE          above_888
 	CMPQ         CX, $0x03
-	JB           load_326
+	JB           load_872
 	CMPQ         CX, $0x04
-	JB           load_327
-	JMP          load_328
+	JB           load_873
+	JMP          load_874
 
-above_342:
+above_888:
 	CMPQ CX, $0x07
-	JAE  above_343
+	JAE  above_889
 	CMPQ CX, $0x06
-	JB   load_329
-	JMP  load_330
+	JB   load_875
+	JMP  load_876
 
-above_343:
+above_889:
 	CMPQ CX, $0x08
-	JB   load_331
-	JMP  load_332
+	JB   load_877
+	JMP  load_878
 
-above_341:
+above_887:
 	CMPQ CX, $0x0d
-	JAE  above_344
+	JAE  above_890
 	CMPQ CX, $0x0b
-	JAE  above_345
+	JAE  above_891
 	CMPQ CX, $0x0a
-	JB   load_333
-	JMP  load_334
+	JB   load_879
+	JMP  load_880
 
-above_345:
+above_891:
 	CMPQ CX, $0x0c
-	JB   load_335
-	JMP  load_336
+	JB   load_881
+	JMP  load_882
 
-above_344:
+above_890:
 	CMPQ CX, $0x0f
-	JAE  above_346
+	JAE  above_892
 	CMPQ CX, $0x0e
-	JB   load_337
-	JMP  load_338
+	JB   load_883
+	JMP  load_884
 
-above_346:
+above_892:
 	CMPQ        CX, $0x10
-	JB          load_339
+	JB          load_885
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_339:
+load_885:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_338:
+load_884:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_337:
+load_883:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_336:
+load_882:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_335:
+load_881:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_334:
+load_880:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT0  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_333:
+load_879:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT0  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_332:
+load_878:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_331:
+load_877:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_330:
+load_876:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_329:
+load_875:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_328:
+load_874:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_327:
+load_873:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_326:
+load_872:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
@@ -7371,6 +6620,143 @@ load_326:
 	JB          asked129
 	JMP         scores1
 
+near129:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS (R11), Z31
+	CMPQ         CX, $0x09
+	JAE          above_909
+	CMPQ         CX, $0x05
+	JAE          above_910
+	CMPQ         CX, $0x03
+	JB           load_894
+	CMPQ         CX, $0x04
+	JB           load_895
+	JMP          load_896
+
+above_910:
+	CMPQ CX, $0x07
+	JAE  above_911
+	CMPQ CX, $0x06
+	JB   load_897
+	JMP  load_898
+
+above_911:
+	CMPQ CX, $0x08
+	JB   load_899
+	JMP  load_900
+
+above_909:
+	CMPQ CX, $0x0d
+	JAE  above_912
+	CMPQ CX, $0x0b
+	JAE  above_913
+	CMPQ CX, $0x0a
+	JB   load_901
+	JMP  load_902
+
+above_913:
+	CMPQ CX, $0x0c
+	JB   load_903
+	JMP  load_904
+
+above_912:
+	CMPQ CX, $0x0f
+	JAE  above_914
+	CMPQ CX, $0x0e
+	JB   load_905
+	JMP  load_906
+
+above_914:
+	CMPQ        CX, $0x10
+	JB          load_907
+	VMOVUPS     -960(AX), Z29
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z0
+
+load_907:
+	VMOVUPS     -896(AX), Z29
+	VFMADD231PS 5568(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z1
+
+load_906:
+	VMOVUPS     -832(AX), Z29
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z2
+
+load_905:
+	VMOVUPS     -768(AX), Z29
+	VFMADD231PS 5696(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z3
+
+load_904:
+	VMOVUPS     -704(AX), Z29
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z4
+
+load_903:
+	VMOVUPS     -640(AX), Z29
+	VFMADD231PS 5824(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z5
+
+load_902:
+	VMOVUPS     -576(AX), Z29
+	VFMADD231PS 5888(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z6
+
+load_901:
+	VMOVUPS     -512(AX), Z29
+	VFMADD231PS 5952(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z7
+
+load_900:
+	VMOVUPS     -448(AX), Z29
+	VFMADD231PS 6016(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z8
+
+load_899:
+	VMOVUPS     -384(AX), Z29
+	VFMADD231PS 6080(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z9
+
+load_898:
+	VMOVUPS     -320(AX), Z29
+	VFMADD231PS 6144(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z10
+
+load_897:
+	VMOVUPS     -256(AX), Z29
+	VFMADD231PS 6208(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z11
+
+load_896:
+	VMOVUPS     -192(AX), Z29
+	VFMADD231PS 6272(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z12
+
+load_895:
+	VMOVUPS     -128(AX), Z29
+	VFMADD231PS 6336(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z13
+
+load_894:
+	VMOVUPS     -64(AX), Z29
+	VFMADD231PS 6400(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z14
+	SUBQ        112(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VFMADD231PS 6464(R15), Z29, K1, Z16
+	VFMADD231PS Z29, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x04, R11
+	CMPQ        R8, R12
+	JB          near129
+	JMP         scores1
+
 far129:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
@@ -7385,135 +6771,135 @@ far129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_363
+	JAE          above_931
 	CMPQ         CX, $0x05
-	JAE          above_364
+	JAE          above_932
 	CMPQ         CX, $0x03
-	JB           load_348
+	JB           load_916
 	CMPQ         CX, $0x04
-	JB           load_349
-	JMP          load_350
+	JB           load_917
+	JMP          load_918
 
-above_364:
+above_932:
 	CMPQ CX, $0x07
-	JAE  above_365
+	JAE  above_933
 	CMPQ CX, $0x06
-	JB   load_351
-	JMP  load_352
+	JB   load_919
+	JMP  load_920
 
-above_365:
+above_933:
 	CMPQ CX, $0x08
-	JB   load_353
-	JMP  load_354
+	JB   load_921
+	JMP  load_922
 
-above_363:
+above_931:
 	CMPQ CX, $0x0d
-	JAE  above_366
+	JAE  above_934
 	CMPQ CX, $0x0b
-	JAE  above_367
+	JAE  above_935
 	CMPQ CX, $0x0a
-	JB   load_355
-	JMP  load_356
+	JB   load_923
+	JMP  load_924
 
-above_367:
+above_935:
 	CMPQ CX, $0x0c
-	JB   load_357
-	JMP  load_358
+	JB   load_925
+	JMP  load_926
 
-above_366:
+above_934:
 	CMPQ CX, $0x0f
-	JAE  above_368
+	JAE  above_936
 	CMPQ CX, $0x0e
-	JB   load_359
-	JMP  load_360
+	JB   load_927
+	JMP  load_928
 
-above_368:
+above_936:
 	CMPQ        CX, $0x10
-	JB          load_361
+	JB          load_929
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_361:
+load_929:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_360:
+load_928:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_359:
+load_927:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_358:
+load_926:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_357:
+load_925:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_356:
+load_924:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT1  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_355:
+load_923:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT1  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_354:
+load_922:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_353:
+load_921:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_352:
+load_920:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_351:
+load_919:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_350:
+load_918:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_349:
+load_917:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_348:
+load_916:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT1  -64(R9)
@@ -7540,93 +6926,93 @@ done129:
 	TESTQ $0x00000004, 184(DI)
 	JNZ   stream129
 	CMPQ  80(DI), $0x09
-	JAE   above_385
+	JAE   above_953
 	CMPQ  80(DI), $0x05
-	JAE   above_386
+	JAE   above_954
 	CMPQ  80(DI), $0x03
-	JB    load_370
+	JB    load_938
 	CMPQ  80(DI), $0x04
-	JB    load_371
-	JMP   load_372
+	JB    load_939
+	JMP   load_940
 
-above_386:
+above_954:
 	CMPQ 80(DI), $0x07
-	JAE  above_387
+	JAE  above_955
 	CMPQ 80(DI), $0x06
-	JB   load_373
-	JMP  load_374
+	JB   load_941
+	JMP  load_942
 
-above_387:
+above_955:
 	CMPQ 80(DI), $0x08
-	JB   load_375
-	JMP  load_376
+	JB   load_943
+	JMP  load_944
 
-above_385:
+above_953:
 	CMPQ 80(DI), $0x0d
-	JAE  above_388
+	JAE  above_956
 	CMPQ 80(DI), $0x0b
-	JAE  above_389
+	JAE  above_957
 	CMPQ 80(DI), $0x0a
-	JB   load_377
-	JMP  load_378
+	JB   load_945
+	JMP  load_946
 
-above_389:
+above_957:
 	CMPQ 80(DI), $0x0c
-	JB   load_379
-	JMP  load_380
+	JB   load_947
+	JMP  load_948
 
-above_388:
+above_956:
 	CMPQ 80(DI), $0x0f
-	JAE  above_390
+	JAE  above_958
 	CMPQ 80(DI), $0x0e
-	JB   load_381
-	JMP  load_382
+	JB   load_949
+	JMP  load_950
 
-above_390:
+above_958:
 	CMPQ    80(DI), $0x10
-	JB      load_383
+	JB      load_951
 	VMOVUPS Z0, -960(CX)
 
-load_383:
+load_951:
 	VMOVUPS Z1, -896(CX)
 
-load_382:
+load_950:
 	VMOVUPS Z2, -832(CX)
 
-load_381:
+load_949:
 	VMOVUPS Z3, -768(CX)
 
-load_380:
+load_948:
 	VMOVUPS Z4, -704(CX)
 
-load_379:
+load_947:
 	VMOVUPS Z5, -640(CX)
 
-load_378:
+load_946:
 	VMOVUPS Z6, -576(CX)
 
-load_377:
+load_945:
 	VMOVUPS Z7, -512(CX)
 
-load_376:
+load_944:
 	VMOVUPS Z8, -448(CX)
 
-load_375:
+load_943:
 	VMOVUPS Z9, -384(CX)
 
-load_374:
+load_942:
 	VMOVUPS Z10, -320(CX)
 
-load_373:
+load_941:
 	VMOVUPS Z11, -256(CX)
 
-load_372:
+load_940:
 	VMOVUPS Z12, -192(CX)
 
-load_371:
+load_939:
 	VMOVUPS Z13, -128(CX)
 
-load_370:
+load_938:
 	VMOVUPS Z14, -64(CX)
 	SUBQ    160(DI), CX
 	VMOVUPS Z15, K1, (CX)
@@ -7634,93 +7020,93 @@ load_370:
 
 stream129:
 	CMPQ 80(DI), $0x09
-	JAE  above_407
+	JAE  above_975
 	CMPQ 80(DI), $0x05
-	JAE  above_408
+	JAE  above_976
 	CMPQ 80(DI), $0x03
-	JB   load_392
+	JB   load_960
 	CMPQ 80(DI), $0x04
-	JB   load_393
-	JMP  load_394
+	JB   load_961
+	JMP  load_962
 
-above_408:
+above_976:
 	CMPQ 80(DI), $0x07
-	JAE  above_409
+	JAE  above_977
 	CMPQ 80(DI), $0x06
-	JB   load_395
-	JMP  load_396
+	JB   load_963
+	JMP  load_964
 
-above_409:
+above_977:
 	CMPQ 80(DI), $0x08
-	JB   load_397
-	JMP  load_398
+	JB   load_965
+	JMP  load_966
 
-above_407:
+above_975:
 	CMPQ 80(DI), $0x0d
-	JAE  above_410
+	JAE  above_978
 	CMPQ 80(DI), $0x0b
-	JAE  above_411
+	JAE  above_979
 	CMPQ 80(DI), $0x0a
-	JB   load_399
-	JMP  load_400
+	JB   load_967
+	JMP  load_968
 
-above_411:
+above_979:
 	CMPQ 80(DI), $0x0c
-	JB   load_401
-	JMP  load_402
+	JB   load_969
+	JMP  load_970
 
-above_410:
+above_978:
 	CMPQ 80(DI), $0x0f
-	JAE  above_412
+	JAE  above_980
 	CMPQ 80(DI), $0x0e
-	JB   load_403
-	JMP  load_404
+	JB   load_971
+	JMP  load_972
 
-above_412:
+above_980:
 	CMPQ     80(DI), $0x10
-	JB       load_405
+	JB       load_973
 	VMOVNTPS Z0, -960(CX)
 
-load_405:
+load_973:
 	VMOVNTPS Z1, -896(CX)
 
-load_404:
+load_972:
 	VMOVNTPS Z2, -832(CX)
 
-load_403:
+load_971:
 	VMOVNTPS Z3, -768(CX)
 
-load_402:
+load_970:
 	VMOVNTPS Z4, -704(CX)
 
-load_401:
+load_969:
 	VMOVNTPS Z5, -640(CX)
 
-load_400:
+load_968:
 	VMOVNTPS Z6, -576(CX)
 
-load_399:
+load_967:
 	VMOVNTPS Z7, -512(CX)
 
-load_398:
+load_966:
 	VMOVNTPS Z8, -448(CX)
 
-load_397:
+load_965:
 	VMOVNTPS Z9, -384(CX)
 
-load_396:
+load_964:
 	VMOVNTPS Z10, -320(CX)
 
-load_395:
+load_963:
 	VMOVNTPS Z11, -256(CX)
 
-load_394:
+load_962:
 	VMOVNTPS Z12, -192(CX)
 
-load_393:
+load_961:
 	VMOVNTPS Z13, -128(CX)
 
-load_392:
+load_960:
 	VMOVNTPS Z14, -64(CX)
 	VMOVNTPS Z15, (CX)
 	JMP      written
@@ -7748,26 +7134,8 @@ start289:
 	JMP        batch512
 
 entry289:
-	CMPQ 192(DI), $0x01
-	JE   asked289
-
-near289:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5504(R15), Z29, K1, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          near289
-	JMP         scores2
+	CMPQ 192(DI), $0x00
+	JE   near289
 
 asked289:
 	MOVL        (R8), AX
@@ -7794,6 +7162,24 @@ asked289:
 	ADDQ        $0x08, R11
 	CMPQ        R8, R12
 	JB          asked289
+	JMP         scores2
+
+near289:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS.Z    5504(R15), Z29, K1, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x08, R11
+	CMPQ        R8, R12
+	JB          near289
 	JMP         scores2
 
 done289:
@@ -7840,33 +7226,8 @@ start256:
 	JMP        batch512
 
 entry256:
-	CMPQ 192(DI), $0x01
-	JE   asked256
-
-near256:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5568(R15), Z29, K1, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           near256
-	JMP          scores2
+	CMPQ 192(DI), $0x00
+	JE   near256
 
 asked256:
 	MOVL         (R8), AX
@@ -7904,6 +7265,31 @@ asked256:
 	JB           asked256
 	JMP          scores2
 
+near256:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         96(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	SUBQ         112(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS.Z     5568(R15), Z29, K1, Z17
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near256
+	JMP          scores2
+
 done256:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
@@ -7931,53 +7317,53 @@ start257:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x05
-	JAE   above_436
+	JAE   above_1004
 	CMPQ  80(DI), $0x03
-	JB    load_429
+	JB    load_997
 	CMPQ  80(DI), $0x04
-	JB    load_430
-	JMP   load_431
+	JB    load_998
+	JMP   load_999
 
-above_436:
+above_1004:
 	CMPQ 80(DI), $0x07
-	JAE  above_437
+	JAE  above_1005
 	CMPQ 80(DI), $0x06
-	JB   load_432
-	JMP  load_433
+	JB   load_1000
+	JMP  load_1001
 
-above_437:
+above_1005:
 	CMPQ       80(DI), $0x08
-	JB         load_434
+	JB         load_1002
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
 	VMOVUPS    Z29, 5504(R15)
 
-load_434:
+load_1002:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
 	VMOVUPS    Z29, 5568(R15)
 
-load_433:
+load_1001:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
 	VMOVUPS    Z29, 5632(R15)
 
-load_432:
+load_1000:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
 	VMOVUPS    Z29, 5696(R15)
 
-load_431:
+load_999:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 5760(R15)
 
-load_430:
+load_998:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 5824(R15)
 
-load_429:
+load_997:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 5888(R15)
@@ -7987,53 +7373,53 @@ load_429:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x05
-	JAE        above_446
+	JAE        above_1014
 	CMPQ       80(DI), $0x03
-	JB         load_439
+	JB         load_1007
 	CMPQ       80(DI), $0x04
-	JB         load_440
-	JMP        load_441
+	JB         load_1008
+	JMP        load_1009
 
-above_446:
+above_1014:
 	CMPQ 80(DI), $0x07
-	JAE  above_447
+	JAE  above_1015
 	CMPQ 80(DI), $0x06
-	JB   load_442
-	JMP  load_443
+	JB   load_1010
+	JMP  load_1011
 
-above_447:
+above_1015:
 	CMPQ       80(DI), $0x08
-	JB         load_444
+	JB         load_1012
 	PREFETCHT0 -448(R9)
 	VMOVUPS    -448(AX), Z29
 	VMOVUPS    Z29, 6016(R15)
 
-load_444:
+load_1012:
 	PREFETCHT0 -384(R9)
 	VMOVUPS    -384(AX), Z29
 	VMOVUPS    Z29, 6080(R15)
 
-load_443:
+load_1011:
 	PREFETCHT0 -320(R9)
 	VMOVUPS    -320(AX), Z29
 	VMOVUPS    Z29, 6144(R15)
 
-load_442:
+load_1010:
 	PREFETCHT0 -256(R9)
 	VMOVUPS    -256(AX), Z29
 	VMOVUPS    Z29, 6208(R15)
 
-load_441:
+load_1009:
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6272(R15)
 
-load_440:
+load_1008:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6336(R15)
 
-load_439:
+load_1007:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6400(R15)
@@ -8069,139 +7455,8 @@ load_439:
 
 entry257:
 	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x01
-	JE   asked257
 	CMPQ 192(DI), $0x02
 	JE   far257
-
-near257:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x05
-	JAE          above_456
-	CMPQ         CX, $0x03
-	JB           load_449
-	CMPQ         CX, $0x04
-	JB           load_450
-	JMP          load_451
-
-above_456:
-	CMPQ CX, $0x07
-	JAE  above_457
-	CMPQ CX, $0x06
-	JB   load_452
-	JMP  load_453
-
-above_457:
-	CMPQ        CX, $0x08
-	JB          load_454
-	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z0
-
-load_454:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 5568(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z1
-
-load_453:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z2
-
-load_452:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 5696(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z3
-
-load_451:
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z4
-
-load_450:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 5824(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z5
-
-load_449:
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  5888(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z6
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  5952(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z7
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 4(R11), Z31
-	CMPQ         CX, $0x05
-	JAE          above_466
-	CMPQ         CX, $0x03
-	JB           load_459
-	CMPQ         CX, $0x04
-	JB           load_460
-	JMP          load_461
-
-above_466:
-	CMPQ CX, $0x07
-	JAE  above_467
-	CMPQ CX, $0x06
-	JB   load_462
-	JMP  load_463
-
-above_467:
-	CMPQ        CX, $0x08
-	JB          load_464
-	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 6016(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z8
-
-load_464:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 6080(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z9
-
-load_463:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 6144(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z10
-
-load_462:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 6208(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z11
-
-load_461:
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 6272(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z12
-
-load_460:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 6336(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z13
-
-load_459:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 6400(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z17
-	VFMADD231PS Z29, Z31, Z15
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          near257
-	JMP         scores2
 
 asked257:
 	MOVL         (R8), AX
@@ -8217,59 +7472,59 @@ asked257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_476
+	JAE          above_1024
 	CMPQ         CX, $0x03
-	JB           load_469
+	JB           load_1017
 	CMPQ         CX, $0x04
-	JB           load_470
-	JMP          load_471
+	JB           load_1018
+	JMP          load_1019
 
-above_476:
+above_1024:
 	CMPQ CX, $0x07
-	JAE  above_477
+	JAE  above_1025
 	CMPQ CX, $0x06
-	JB   load_472
-	JMP  load_473
+	JB   load_1020
+	JMP  load_1021
 
-above_477:
+above_1025:
 	CMPQ        CX, $0x08
-	JB          load_474
+	JB          load_1022
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_474:
+load_1022:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_473:
+load_1021:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_472:
+load_1020:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_471:
+load_1019:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_470:
+load_1018:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_469:
+load_1017:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -8283,59 +7538,59 @@ load_469:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_486
+	JAE          above_1034
 	CMPQ         CX, $0x03
-	JB           load_479
+	JB           load_1027
 	CMPQ         CX, $0x04
-	JB           load_480
-	JMP          load_481
+	JB           load_1028
+	JMP          load_1029
 
-above_486:
+above_1034:
 	CMPQ CX, $0x07
-	JAE  above_487
+	JAE  above_1035
 	CMPQ CX, $0x06
-	JB   load_482
-	JMP  load_483
+	JB   load_1030
+	JMP  load_1031
 
-above_487:
+above_1035:
 	CMPQ        CX, $0x08
-	JB          load_484
+	JB          load_1032
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_484:
+load_1032:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_483:
+load_1031:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_482:
+load_1030:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_481:
+load_1029:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_480:
+load_1028:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_479:
+load_1027:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT0  -64(R9)
@@ -8371,59 +7626,59 @@ far257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_496
+	JAE          above_1044
 	CMPQ         CX, $0x03
-	JB           load_489
+	JB           load_1037
 	CMPQ         CX, $0x04
-	JB           load_490
-	JMP          load_491
+	JB           load_1038
+	JMP          load_1039
 
-above_496:
+above_1044:
 	CMPQ CX, $0x07
-	JAE  above_497
+	JAE  above_1045
 	CMPQ CX, $0x06
-	JB   load_492
-	JMP  load_493
+	JB   load_1040
+	JMP  load_1041
 
-above_497:
+above_1045:
 	CMPQ        CX, $0x08
-	JB          load_494
+	JB          load_1042
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_494:
+load_1042:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_493:
+load_1041:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_492:
+load_1040:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_491:
+load_1039:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_490:
+load_1038:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_489:
+load_1037:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -8437,59 +7692,59 @@ load_489:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_506
+	JAE          above_1054
 	CMPQ         CX, $0x03
-	JB           load_499
+	JB           load_1047
 	CMPQ         CX, $0x04
-	JB           load_500
-	JMP          load_501
+	JB           load_1048
+	JMP          load_1049
 
-above_506:
+above_1054:
 	CMPQ CX, $0x07
-	JAE  above_507
+	JAE  above_1055
 	CMPQ CX, $0x06
-	JB   load_502
-	JMP  load_503
+	JB   load_1050
+	JMP  load_1051
 
-above_507:
+above_1055:
 	CMPQ        CX, $0x08
-	JB          load_504
+	JB          load_1052
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_504:
+load_1052:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_503:
+load_1051:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_502:
+load_1050:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_501:
+load_1049:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_500:
+load_1048:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_499:
+load_1047:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT1  -64(R9)
@@ -8519,80 +7774,80 @@ done257:
 	TESTQ $0x00000004, 184(DI)
 	JNZ   stream257
 	CMPQ  80(DI), $0x05
-	JAE   above_516
+	JAE   above_1064
 	CMPQ  80(DI), $0x03
-	JB    load_509
+	JB    load_1057
 	CMPQ  80(DI), $0x04
-	JB    load_510
-	JMP   load_511
+	JB    load_1058
+	JMP   load_1059
 
-above_516:
+above_1064:
 	CMPQ 80(DI), $0x07
-	JAE  above_517
+	JAE  above_1065
 	CMPQ 80(DI), $0x06
-	JB   load_512
-	JMP  load_513
+	JB   load_1060
+	JMP  load_1061
 
-above_517:
+above_1065:
 	CMPQ    80(DI), $0x08
-	JB      load_514
+	JB      load_1062
 	VMOVUPS Z0, -448(CX)
 
-load_514:
+load_1062:
 	VMOVUPS Z1, -384(CX)
 
-load_513:
+load_1061:
 	VMOVUPS Z2, -320(CX)
 
-load_512:
+load_1060:
 	VMOVUPS Z3, -256(CX)
 
-load_511:
+load_1059:
 	VMOVUPS Z4, -192(CX)
 
-load_510:
+load_1058:
 	VMOVUPS Z5, -128(CX)
 
-load_509:
+load_1057:
 	VMOVUPS Z6, -64(CX)
 	VMOVUPS Z7, (CX)
 	ADDQ    152(DI), CX
 	CMPQ    80(DI), $0x05
-	JAE     above_526
+	JAE     above_1074
 	CMPQ    80(DI), $0x03
-	JB      load_519
+	JB      load_1067
 	CMPQ    80(DI), $0x04
-	JB      load_520
-	JMP     load_521
+	JB      load_1068
+	JMP     load_1069
 
-above_526:
+above_1074:
 	CMPQ 80(DI), $0x07
-	JAE  above_527
+	JAE  above_1075
 	CMPQ 80(DI), $0x06
-	JB   load_522
-	JMP  load_523
+	JB   load_1070
+	JMP  load_1071
 
-above_527:
+above_1075:
 	CMPQ    80(DI), $0x08
-	JB      load_524
+	JB      load_1072
 	VMOVUPS Z8, -448(CX)
 
-load_524:
+load_1072:
 	VMOVUPS Z9, -384(CX)
 
-load_523:
+load_1071:
 	VMOVUPS Z10, -320(CX)
 
-load_522:
+load_1070:
 	VMOVUPS Z11, -256(CX)
 
-load_521:
+load_1069:
 	VMOVUPS Z12, -192(CX)
 
-load_520:
+load_1068:
 	VMOVUPS Z13, -128(CX)
 
-load_519:
+load_1067:
 	VMOVUPS Z14, -64(CX)
 	SUBQ    160(DI), CX
 	VMOVUPS Z15, K1, (CX)
@@ -8600,80 +7855,80 @@ load_519:
 
 stream257:
 	CMPQ 80(DI), $0x05
-	JAE  above_536
+	JAE  above_1084
 	CMPQ 80(DI), $0x03
-	JB   load_529
+	JB   load_1077
 	CMPQ 80(DI), $0x04
-	JB   load_530
-	JMP  load_531
+	JB   load_1078
+	JMP  load_1079
 
-above_536:
+above_1084:
 	CMPQ 80(DI), $0x07
-	JAE  above_537
+	JAE  above_1085
 	CMPQ 80(DI), $0x06
-	JB   load_532
-	JMP  load_533
+	JB   load_1080
+	JMP  load_1081
 
-above_537:
+above_1085:
 	CMPQ     80(DI), $0x08
-	JB       load_534
+	JB       load_1082
 	VMOVNTPS Z0, -448(CX)
 
-load_534:
+load_1082:
 	VMOVNTPS Z1, -384(CX)
 
-load_533:
+load_1081:
 	VMOVNTPS Z2, -320(CX)
 
-load_532:
+load_1080:
 	VMOVNTPS Z3, -256(CX)
 
-load_531:
+load_1079:
 	VMOVNTPS Z4, -192(CX)
 
-load_530:
+load_1078:
 	VMOVNTPS Z5, -128(CX)
 
-load_529:
+load_1077:
 	VMOVNTPS Z6, -64(CX)
 	VMOVNTPS Z7, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x05
-	JAE      above_546
+	JAE      above_1094
 	CMPQ     80(DI), $0x03
-	JB       load_539
+	JB       load_1087
 	CMPQ     80(DI), $0x04
-	JB       load_540
-	JMP      load_541
+	JB       load_1088
+	JMP      load_1089
 
-above_546:
+above_1094:
 	CMPQ 80(DI), $0x07
-	JAE  above_547
+	JAE  above_1095
 	CMPQ 80(DI), $0x06
-	JB   load_542
-	JMP  load_543
+	JB   load_1090
+	JMP  load_1091
 
-above_547:
+above_1095:
 	CMPQ     80(DI), $0x08
-	JB       load_544
+	JB       load_1092
 	VMOVNTPS Z8, -448(CX)
 
-load_544:
+load_1092:
 	VMOVNTPS Z9, -384(CX)
 
-load_543:
+load_1091:
 	VMOVNTPS Z10, -320(CX)
 
-load_542:
+load_1090:
 	VMOVNTPS Z11, -256(CX)
 
-load_541:
+load_1089:
 	VMOVNTPS Z12, -192(CX)
 
-load_540:
+load_1088:
 	VMOVNTPS Z13, -128(CX)
 
-load_539:
+load_1087:
 	VMOVNTPS Z14, -64(CX)
 	VMOVNTPS Z15, (CX)
 	JMP      written
@@ -8707,35 +7962,8 @@ start545:
 	JMP        batch512
 
 entry545:
-	CMPQ 192(DI), $0x01
-	JE   asked545
-
-near545:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5568(R15), Z29, K1, Z17
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near545
-	JMP         scores4
+	CMPQ 192(DI), $0x00
+	JE   near545
 
 asked545:
 	MOVL        (R8), AX
@@ -8773,6 +8001,33 @@ asked545:
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
 	JB          asked545
+	JMP         scores4
+
+near545:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS.Z    5568(R15), Z29, K1, Z17
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          near545
 	JMP         scores4
 
 done545:
@@ -8817,26 +8072,8 @@ start609:
 	JMP        batch512
 
 entry609:
-	CMPQ 192(DI), $0x01
-	JE   asked609
-
-near609:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5504(R15), Z29, K1, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near609
-	JMP         scores4
+	CMPQ 192(DI), $0x00
+	JE   near609
 
 asked609:
 	MOVL        (R8), AX
@@ -8863,6 +8100,24 @@ asked609:
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
 	JB          asked609
+	JMP         scores4
+
+near609:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS.Z    5504(R15), Z29, K1, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          near609
 	JMP         scores4
 
 done609:
@@ -8921,49 +8176,8 @@ start512:
 	JMP        batch512
 
 entry512:
-	CMPQ 192(DI), $0x01
-	JE   asked512
-
-near512:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5696(R15), Z29, K1, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           near512
-	JMP          scores4
+	CMPQ 192(DI), $0x00
+	JE   near512
 
 asked512:
 	MOVL         (R8), AX
@@ -9021,6 +8235,47 @@ asked512:
 	JB           asked512
 	JMP          scores4
 
+near512:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         96(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5568(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         96(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         96(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	SUBQ         112(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS.Z     5696(R15), Z29, K1, Z18
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           near512
+	JMP          scores4
+
 done512:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
@@ -9056,19 +8311,19 @@ start513:
 	MOVQ       AX, R9
 	ADDQ       64(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_584
+	JB         load_1132
 	CMPQ       80(DI), $0x04
-	JB         load_585
+	JB         load_1133
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 5504(R15)
 
-load_585:
+load_1133:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 5568(R15)
 
-load_584:
+load_1132:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 5632(R15)
@@ -9078,19 +8333,19 @@ load_584:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_588
+	JB         load_1136
 	CMPQ       80(DI), $0x04
-	JB         load_589
+	JB         load_1137
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 5760(R15)
 
-load_589:
+load_1137:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 5824(R15)
 
-load_588:
+load_1136:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 5888(R15)
@@ -9100,19 +8355,19 @@ load_588:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_592
+	JB         load_1140
 	CMPQ       80(DI), $0x04
-	JB         load_593
+	JB         load_1141
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6016(R15)
 
-load_593:
+load_1141:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6080(R15)
 
-load_592:
+load_1140:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6144(R15)
@@ -9122,19 +8377,19 @@ load_592:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JB         load_596
+	JB         load_1144
 	CMPQ       80(DI), $0x04
-	JB         load_597
+	JB         load_1145
 	PREFETCHT0 -192(R9)
 	VMOVUPS    -192(AX), Z29
 	VMOVUPS    Z29, 6272(R15)
 
-load_597:
+load_1145:
 	PREFETCHT0 -128(R9)
 	VMOVUPS    -128(AX), Z29
 	VMOVUPS    Z29, 6336(R15)
 
-load_596:
+load_1144:
 	PREFETCHT0 -64(R9)
 	VMOVUPS    -64(AX), Z29
 	VMOVUPS    Z29, 6400(R15)
@@ -9170,123 +8425,8 @@ load_596:
 
 entry513:
 	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x01
-	JE   asked513
 	CMPQ 192(DI), $0x02
 	JE   far513
-
-near513:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x03
-	JB           load_600
-	CMPQ         CX, $0x04
-	JB           load_601
-	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  5504(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z0
-
-load_601:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 5568(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z1
-
-load_600:
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  5632(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z2
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  5696(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z3
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 4(R11), Z31
-	CMPQ         CX, $0x03
-	JB           load_604
-	CMPQ         CX, $0x04
-	JB           load_605
-	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  5760(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z4
-
-load_605:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 5824(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z5
-
-load_604:
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  5888(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z6
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  5952(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 8(R11), Z31
-	CMPQ         CX, $0x03
-	JB           load_608
-	CMPQ         CX, $0x04
-	JB           load_609
-	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  6016(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z8
-
-load_609:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 6080(R15), Z29, Z17
-	VFMADD231PS Z29, Z31, Z9
-
-load_608:
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  6144(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z10
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  6208(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z11
-	ADDQ         96(DI), AX
-	VPXORD       Z18, Z18, Z18
-	VBROADCASTSS 12(R11), Z31
-	CMPQ         CX, $0x03
-	JB           load_612
-	CMPQ         CX, $0x04
-	JB           load_613
-	VMOVUPS      -192(AX), Z29
-	VFMADD231PS  6272(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z12
-
-load_613:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 6336(R15), Z29, Z18
-	VFMADD231PS Z29, Z31, Z13
-
-load_612:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 6400(R15), Z29, Z18
-	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z18
-	VFMADD231PS Z29, Z31, Z15
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near513
-	JMP         scores4
 
 asked513:
 	MOVL         (R8), AX
@@ -9302,21 +8442,21 @@ asked513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_616
+	JB           load_1148
 	CMPQ         CX, $0x04
-	JB           load_617
+	JB           load_1149
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_617:
+load_1149:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_616:
+load_1148:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -9330,21 +8470,21 @@ load_616:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_620
+	JB           load_1152
 	CMPQ         CX, $0x04
-	JB           load_621
+	JB           load_1153
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_621:
+load_1153:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_620:
+load_1152:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9361,21 +8501,21 @@ load_620:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_624
+	JB           load_1156
 	CMPQ         CX, $0x04
-	JB           load_625
+	JB           load_1157
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_625:
+load_1157:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_624:
+load_1156:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9389,21 +8529,21 @@ load_624:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_628
+	JB           load_1160
 	CMPQ         CX, $0x04
-	JB           load_629
+	JB           load_1161
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_629:
+load_1161:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_628:
+load_1160:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT0  -64(R9)
@@ -9442,21 +8582,21 @@ far513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_632
+	JB           load_1164
 	CMPQ         CX, $0x04
-	JB           load_633
+	JB           load_1165
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_633:
+load_1165:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_632:
+load_1164:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -9470,21 +8610,21 @@ load_632:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_636
+	JB           load_1168
 	CMPQ         CX, $0x04
-	JB           load_637
+	JB           load_1169
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_637:
+load_1169:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_636:
+load_1168:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9501,21 +8641,21 @@ load_636:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_640
+	JB           load_1172
 	CMPQ         CX, $0x04
-	JB           load_641
+	JB           load_1173
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_641:
+load_1173:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_640:
+load_1172:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9529,21 +8669,21 @@ load_640:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_644
+	JB           load_1176
 	CMPQ         CX, $0x04
-	JB           load_645
+	JB           load_1177
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_645:
+load_1177:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_644:
+load_1176:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT1  -64(R9)
@@ -9576,54 +8716,54 @@ done513:
 	TESTQ   $0x00000004, 184(DI)
 	JNZ     stream513
 	CMPQ    80(DI), $0x03
-	JB      load_648
+	JB      load_1180
 	CMPQ    80(DI), $0x04
-	JB      load_649
+	JB      load_1181
 	VMOVUPS Z0, -192(CX)
 
-load_649:
+load_1181:
 	VMOVUPS Z1, -128(CX)
 
-load_648:
+load_1180:
 	VMOVUPS Z2, -64(CX)
 	VMOVUPS Z3, (CX)
 	ADDQ    152(DI), CX
 	CMPQ    80(DI), $0x03
-	JB      load_652
+	JB      load_1184
 	CMPQ    80(DI), $0x04
-	JB      load_653
+	JB      load_1185
 	VMOVUPS Z4, -192(CX)
 
-load_653:
+load_1185:
 	VMOVUPS Z5, -128(CX)
 
-load_652:
+load_1184:
 	VMOVUPS Z6, -64(CX)
 	VMOVUPS Z7, (CX)
 	ADDQ    152(DI), CX
 	CMPQ    80(DI), $0x03
-	JB      load_656
+	JB      load_1188
 	CMPQ    80(DI), $0x04
-	JB      load_657
+	JB      load_1189
 	VMOVUPS Z8, -192(CX)
 
-load_657:
+load_1189:
 	VMOVUPS Z9, -128(CX)
 
-load_656:
+load_1188:
 	VMOVUPS Z10, -64(CX)
 	VMOVUPS Z11, (CX)
 	ADDQ    152(DI), CX
 	CMPQ    80(DI), $0x03
-	JB      load_660
+	JB      load_1192
 	CMPQ    80(DI), $0x04
-	JB      load_661
+	JB      load_1193
 	VMOVUPS Z12, -192(CX)
 
-load_661:
+load_1193:
 	VMOVUPS Z13, -128(CX)
 
-load_660:
+load_1192:
 	VMOVUPS Z14, -64(CX)
 	SUBQ    160(DI), CX
 	VMOVUPS Z15, K1, (CX)
@@ -9631,54 +8771,54 @@ load_660:
 
 stream513:
 	CMPQ     80(DI), $0x03
-	JB       load_664
+	JB       load_1196
 	CMPQ     80(DI), $0x04
-	JB       load_665
+	JB       load_1197
 	VMOVNTPS Z0, -192(CX)
 
-load_665:
+load_1197:
 	VMOVNTPS Z1, -128(CX)
 
-load_664:
+load_1196:
 	VMOVNTPS Z2, -64(CX)
 	VMOVNTPS Z3, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
-	JB       load_668
+	JB       load_1200
 	CMPQ     80(DI), $0x04
-	JB       load_669
+	JB       load_1201
 	VMOVNTPS Z4, -192(CX)
 
-load_669:
+load_1201:
 	VMOVNTPS Z5, -128(CX)
 
-load_668:
+load_1200:
 	VMOVNTPS Z6, -64(CX)
 	VMOVNTPS Z7, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
-	JB       load_672
+	JB       load_1204
 	CMPQ     80(DI), $0x04
-	JB       load_673
+	JB       load_1205
 	VMOVNTPS Z8, -192(CX)
 
-load_673:
+load_1205:
 	VMOVNTPS Z9, -128(CX)
 
-load_672:
+load_1204:
 	VMOVNTPS Z10, -64(CX)
 	VMOVNTPS Z11, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
-	JB       load_676
+	JB       load_1208
 	CMPQ     80(DI), $0x04
-	JB       load_677
+	JB       load_1209
 	VMOVNTPS Z12, -192(CX)
 
-load_677:
+load_1209:
 	VMOVNTPS Z13, -128(CX)
 
-load_676:
+load_1208:
 	VMOVNTPS Z14, -64(CX)
 	VMOVNTPS Z15, (CX)
 	JMP      written
@@ -9724,53 +8864,8 @@ start1057:
 	JMP        batch512
 
 entry1057:
-	CMPQ 192(DI), $0x01
-	JE   asked1057
-
-near1057:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5696(R15), Z29, K1, Z18
-	VFMADD231PS Z29, Z31, Z3
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          near1057
-	JMP         scores8
+	CMPQ 192(DI), $0x00
+	JE   near1057
 
 asked1057:
 	MOVL        (R8), AX
@@ -9832,6 +8927,51 @@ asked1057:
 	JB          asked1057
 	JMP         scores8
 
+near1057:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5568(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z2
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS.Z    5696(R15), Z29, K1, Z18
+	VFMADD231PS Z29, Z31, Z3
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          near1057
+	JMP         scores8
+
 done1057:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
@@ -9888,35 +9028,8 @@ start1121:
 	JMP        batch512
 
 entry1121:
-	CMPQ 192(DI), $0x01
-	JE   asked1121
-
-near1121:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5568(R15), Z29, K1, Z17
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          near1121
-	JMP         scores8
+	CMPQ 192(DI), $0x00
+	JE   near1121
 
 asked1121:
 	MOVL        (R8), AX
@@ -9954,6 +9067,33 @@ asked1121:
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
 	JB          asked1121
+	JMP         scores8
+
+near1121:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS.Z    5568(R15), Z29, K1, Z17
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          near1121
 	JMP         scores8
 
 done1121:
@@ -10040,83 +9180,8 @@ start1024:
 	JMP        batch512
 
 entry1024:
-	CMPQ 192(DI), $0x01
-	JE   asked1024
 	CMPQ 192(DI), $0x02
 	JE   far1024
-
-near1024:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5952(R15), Z29, K1, Z19
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           near1024
-	JMP          scores8
 
 asked1024:
 	MOVL         (R8), AX
@@ -10450,115 +9515,8 @@ start1025:
 	JMP        batch512
 
 entry1025:
-	CMPQ 192(DI), $0x01
-	JE   asked1025
 	CMPQ 192(DI), $0x02
 	JE   far1025
-
-near1025:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  5504(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  5568(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z1
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 4(R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  5632(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  5696(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 8(R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  5760(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  5824(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z5
-	ADDQ         96(DI), AX
-	VPXORD       Z18, Z18, Z18
-	VBROADCASTSS 12(R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  5888(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z6
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  5952(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 16(R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  6016(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z8
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  6080(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z9
-	ADDQ         96(DI), AX
-	VPXORD       Z18, Z18, Z18
-	VBROADCASTSS 20(R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  6144(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z10
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  6208(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VPXORD       Z18, Z18, Z18
-	VBROADCASTSS 24(R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  6272(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z12
-	VMOVUPS      (AX), Z29
-	VFMADD231PS  6336(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z13
-	ADDQ         96(DI), AX
-	VPXORD       Z19, Z19, Z19
-	VBROADCASTSS 28(R11), Z31
-	VMOVUPS      -64(AX), Z29
-	VFMADD231PS  6400(R15), Z29, Z19
-	VFMADD231PS  Z29, Z31, Z14
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VFMADD231PS  6464(R15), Z29, K1, Z19
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           near1025
-	JMP          scores8
 
 asked1025:
 	MOVL         (R8), AX
@@ -10956,90 +9914,6 @@ start2081:
 	JMP        batch512
 
 entry2081:
-	CMPQ 192(DI), $0x01
-	JE   asked2081
-
-near2081:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5696(R15), Z29, K5, Z18
-	VFMADD231PS Z29, Z31, Z3
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     32(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z4
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     40(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5824(R15), Z29, K5, Z18
-	VFMADD231PS Z29, Z31, Z5
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     48(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5888(R15), Z29, K5, Z18
-	VFMADD231PS Z29, Z31, Z6
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     56(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5952(R15), Z29, K1, Z19
-	VFMADD231PS Z29, Z31, Z7
-	VSHUFF32X4  $0x88, Z19, Z18, Z25
-	VSHUFF32X4  $0xdd, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x40, R11
-	CMPQ        R8, R12
-	JB          near2081
-	JMP         scores16
-
 asked2081:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
@@ -11228,53 +10102,8 @@ start2145:
 	JMP        batch512
 
 entry2145:
-	CMPQ 192(DI), $0x01
-	JE   asked2145
-
-near2145:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     32(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     48(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5696(R15), Z29, K1, Z18
-	VFMADD231PS Z29, Z31, Z3
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x40, R11
-	CMPQ        R8, R12
-	JB          near2145
-	JMP         scores16
+	CMPQ 192(DI), $0x00
+	JE   near2145
 
 asked2145:
 	MOVL        (R8), AX
@@ -11334,6 +10163,51 @@ asked2145:
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
 	JB          asked2145
+	JMP         scores16
+
+near2145:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z0
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5568(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z1
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z2
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS.Z    5696(R15), Z29, K1, Z18
+	VFMADD231PS Z29, Z31, Z3
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          near2145
 	JMP         scores16
 
 done2145:
@@ -11476,147 +10350,8 @@ start2048:
 	JMP        batch512
 
 entry2048:
-	CMPQ 192(DI), $0x01
-	JE   asked2048
 	CMPQ 192(DI), $0x02
 	JE   far2048
-
-near2048:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         96(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         96(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         96(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         96(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         96(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     6464(R15), Z29, K1, Z20
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           near2048
-	JMP          scores16
 
 asked2048:
 	MOVL         (R8), AX
@@ -12125,7 +10860,7 @@ group1:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x40
-	JAE         whole_1009
+	JAE         whole_1493
 	MOVQ        CX, R9
 	IMUL3Q      $0x01, R9, R9
 	SHRQ        $0x02, R9
@@ -12134,7 +10869,7 @@ group1:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1009:
+whole_1493:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12382,10 +11117,10 @@ total1:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000081
-	JB         below_1010
+	JB         below_1494
 	JMP        done129
 
-below_1010:
+below_1494:
 	JMP done128
 
 scores2:
@@ -12436,7 +11171,7 @@ group2:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x20
-	JAE         whole_1011
+	JAE         whole_1495
 	MOVQ        CX, R9
 	IMUL3Q      $0x02, R9, R9
 	SHRQ        $0x02, R9
@@ -12445,7 +11180,7 @@ group2:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1011:
+whole_1495:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12595,15 +11330,15 @@ total2:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000101
-	JB         below_1012
+	JB         below_1496
 	CMPQ       72(DI), $0x00000121
-	JB         below_1013
+	JB         below_1497
 	JMP        done289
 
-below_1013:
+below_1497:
 	JMP done257
 
-below_1012:
+below_1496:
 	JMP done256
 
 scores4:
@@ -12638,7 +11373,7 @@ group4:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x10
-	JAE         whole_1014
+	JAE         whole_1498
 	MOVQ        CX, R9
 	IMUL3Q      $0x04, R9, R9
 	SHRQ        $0x02, R9
@@ -12647,7 +11382,7 @@ group4:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1014:
+whole_1498:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12735,20 +11470,20 @@ total4:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000221
-	JB         below_1015
+	JB         below_1499
 	CMPQ       72(DI), $0x00000261
-	JB         below_1016
+	JB         below_1500
 	JMP        done609
 
-below_1016:
+below_1500:
 	JMP done545
 
-below_1015:
+below_1499:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1017
+	JB   below_1501
 	JMP  done513
 
-below_1017:
+below_1501:
 	JMP done512
 
 scores8:
@@ -12775,7 +11510,7 @@ group8:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x08
-	JAE         whole_1018
+	JAE         whole_1502
 	MOVQ        CX, R9
 	IMUL3Q      $0x08, R9, R9
 	SHRQ        $0x02, R9
@@ -12784,7 +11519,7 @@ group8:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1018:
+whole_1502:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -12844,20 +11579,20 @@ total8:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JB         below_1019
+	JB         below_1503
 	CMPQ       72(DI), $0x00000461
-	JB         below_1020
+	JB         below_1504
 	JMP        done1121
 
-below_1020:
+below_1504:
 	JMP done1057
 
-below_1019:
+below_1503:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1021
+	JB   below_1505
 	JMP  done1025
 
-below_1021:
+below_1505:
 	JMP done1024
 
 scores16:
@@ -12923,15 +11658,15 @@ total16:
 	KMOVW   AX, K2
 	VMOVUPS Z27, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JB      below_1022
+	JB      below_1506
 	CMPQ    72(DI), $0x00000861
-	JB      below_1023
+	JB      below_1507
 	JMP     done2145
 
-below_1023:
+below_1507:
 	JMP done2081
 
-below_1022:
+below_1506:
 	JMP done2048
 
 written:
@@ -13104,1595 +11839,12 @@ DATA transposed<>+56(SB)/4, $0x0000000b
 DATA transposed<>+60(SB)/4, $0x0000000f
 GLOBL transposed<>(SB), RODATA|NOPTR, $64
 
-// func dotHeads512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
-TEXT ·dotHeads512(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	ADDQ         224(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         72(DI), R11
-	MOVQ         80(DI), R12
-	MOVQ         88(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         56(DI), R9
-	KMOVD        R9, K1
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R13
-	MOVQ         216(DI), R10
-	MOVQ         200(DI), R9
-	VMOVDQU32    (R9), Z23
-	MOVQ         264(DI), R9
-	KMOVW        R9, K5
-	MOVQ         272(DI), R9
-	KMOVW        R9, K6
-	CMPQ         208(DI), $0x00000080
-	JE           row128
-	CMPQ         208(DI), $0x00000081
-	JE           row129
-	CMPQ         208(DI), $0x00000121
-	JE           row289
-	CMPQ         208(DI), $0x00000100
-	JE           row256
-	CMPQ         208(DI), $0x00000101
-	JE           row257
-	CMPQ         208(DI), $0x00000221
-	JE           row545
-	CMPQ         208(DI), $0x00000261
-	JE           row609
-	CMPQ         208(DI), $0x00000200
-	JE           row512
-	CMPQ         208(DI), $0x00000201
-	JE           row513
-	CMPQ         208(DI), $0x00000421
-	JE           row1057
-	CMPQ         208(DI), $0x00000461
-	JE           row1121
-	CMPQ         208(DI), $0x00000400
-	JE           row1024
-	CMPQ         208(DI), $0x00000401
-	JE           row1025
-	CMPQ         208(DI), $0x00000821
-	JE           row2081
-	CMPQ         208(DI), $0x00000861
-	JE           row2145
-	CMPQ         208(DI), $0x00000800
-	JE           row2048
-	RET
-
-row128:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z16
-	PREFETCHT0 (R9)
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish1
-	CMPQ       R13, 192(DI)
-	JB         row128
-	JMP        finish1
-
-row129:
-	MOVQ   160(DI), R15
-	IMULQ  DX, R15
-	ADDQ   152(DI), R15
-	ADDQ   224(DI), R15
-	MOVQ   BX, AX
-	IMULQ  DX, AX
-	ADDQ   SI, AX
-	LEAQ   (AX)(BX*8), R9
-	VPXORD Z16, Z16, Z16
-	CMPQ   R10, $0x09
-	JAE    above_1041
-	CMPQ   R10, $0x05
-	JAE    above_1042
-	CMPQ   R10, $0x03
-	JB     load_1026
-	CMPQ   R10, $0x04
-	JB     load_1027
-	JMP    load_1028
-
-above_1042:
-	CMPQ R10, $0x07
-	JAE  above_1043
-	CMPQ R10, $0x06
-	JB   load_1029
-	JMP  load_1030
-
-above_1043:
-	CMPQ R10, $0x08
-	JB   load_1031
-	JMP  load_1032
-
-above_1041:
-	CMPQ R10, $0x0d
-	JAE  above_1044
-	CMPQ R10, $0x0b
-	JAE  above_1045
-	CMPQ R10, $0x0a
-	JB   load_1033
-	JMP  load_1034
-
-above_1045:
-	CMPQ R10, $0x0c
-	JB   load_1035
-	JMP  load_1036
-
-above_1044:
-	CMPQ R10, $0x0f
-	JAE  above_1046
-	CMPQ R10, $0x0e
-	JB   load_1037
-	JMP  load_1038
-
-above_1046:
-	CMPQ        R10, $0x10
-	JB          load_1039
-	VMOVUPS     -960(AX), Z29
-	VFMADD231PS -960(R15), Z29, Z16
-	PREFETCHT0  -960(R9)
-
-load_1039:
-	VMOVUPS     -896(AX), Z29
-	VFMADD231PS -896(R15), Z29, Z16
-	PREFETCHT0  -896(R9)
-
-load_1038:
-	VMOVUPS     -832(AX), Z29
-	VFMADD231PS -832(R15), Z29, Z16
-	PREFETCHT0  -832(R9)
-
-load_1037:
-	VMOVUPS     -768(AX), Z29
-	VFMADD231PS -768(R15), Z29, Z16
-	PREFETCHT0  -768(R9)
-
-load_1036:
-	VMOVUPS     -704(AX), Z29
-	VFMADD231PS -704(R15), Z29, Z16
-	PREFETCHT0  -704(R9)
-
-load_1035:
-	VMOVUPS     -640(AX), Z29
-	VFMADD231PS -640(R15), Z29, Z16
-	PREFETCHT0  -640(R9)
-
-load_1034:
-	VMOVUPS     -576(AX), Z29
-	VFMADD231PS -576(R15), Z29, Z16
-	PREFETCHT0  -576(R9)
-
-load_1033:
-	VMOVUPS     -512(AX), Z29
-	VFMADD231PS -512(R15), Z29, Z16
-	PREFETCHT0  -512(R9)
-
-load_1032:
-	VMOVUPS     -448(AX), Z29
-	VFMADD231PS -448(R15), Z29, Z16
-	PREFETCHT0  -448(R9)
-
-load_1031:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS -384(R15), Z29, Z16
-	PREFETCHT0  -384(R9)
-
-load_1030:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS -320(R15), Z29, Z16
-	PREFETCHT0  -320(R9)
-
-load_1029:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS -256(R15), Z29, Z16
-	PREFETCHT0  -256(R9)
-
-load_1028:
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z16
-	PREFETCHT0  -192(R9)
-
-load_1027:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z16
-	PREFETCHT0  -128(R9)
-
-load_1026:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z16
-	PREFETCHT0  -64(R9)
-	SUBQ        248(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	SUBQ        248(DI), R15
-	VFMADD231PS (R15), Z29, K1, Z16
-	PREFETCHT0  (R9)
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish1
-	CMPQ        R13, 192(DI)
-	JB          row129
-	JMP         finish1
-
-row289:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z16
-	PREFETCHT0 (R9)
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish2
-	CMPQ       R13, 192(DI)
-	JB         row289
-	JMP        finish2
-
-row256:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z17
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish2
-	CMPQ       R13, 192(DI)
-	JB         row256
-	JMP        finish2
-
-row257:
-	MOVQ   160(DI), R15
-	IMULQ  DX, R15
-	ADDQ   152(DI), R15
-	ADDQ   224(DI), R15
-	MOVQ   BX, AX
-	IMULQ  DX, AX
-	ADDQ   SI, AX
-	LEAQ   (AX)(BX*8), R9
-	VPXORD Z16, Z16, Z16
-	CMPQ   R10, $0x05
-	JAE    above_1058
-	CMPQ   R10, $0x03
-	JB     load_1051
-	CMPQ   R10, $0x04
-	JB     load_1052
-	JMP    load_1053
-
-above_1058:
-	CMPQ R10, $0x07
-	JAE  above_1059
-	CMPQ R10, $0x06
-	JB   load_1054
-	JMP  load_1055
-
-above_1059:
-	CMPQ        R10, $0x08
-	JB          load_1056
-	VMOVUPS     -448(AX), Z29
-	VFMADD231PS -448(R15), Z29, Z16
-	PREFETCHT0  -448(R9)
-
-load_1056:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS -384(R15), Z29, Z16
-	PREFETCHT0  -384(R9)
-
-load_1055:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS -320(R15), Z29, Z16
-	PREFETCHT0  -320(R9)
-
-load_1054:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS -256(R15), Z29, Z16
-	PREFETCHT0  -256(R9)
-
-load_1053:
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z16
-	PREFETCHT0  -192(R9)
-
-load_1052:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z16
-	PREFETCHT0  -128(R9)
-
-load_1051:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z16
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	CMPQ        R10, $0x05
-	JAE         above_1068
-	CMPQ        R10, $0x03
-	JB          load_1061
-	CMPQ        R10, $0x04
-	JB          load_1062
-	JMP         load_1063
-
-above_1068:
-	CMPQ R10, $0x07
-	JAE  above_1069
-	CMPQ R10, $0x06
-	JB   load_1064
-	JMP  load_1065
-
-above_1069:
-	CMPQ        R10, $0x08
-	JB          load_1066
-	VMOVUPS     -448(AX), Z29
-	VFMADD231PS -448(R15), Z29, Z17
-	PREFETCHT0  -448(R9)
-
-load_1066:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS -384(R15), Z29, Z17
-	PREFETCHT0  -384(R9)
-
-load_1065:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS -320(R15), Z29, Z17
-	PREFETCHT0  -320(R9)
-
-load_1064:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS -256(R15), Z29, Z17
-	PREFETCHT0  -256(R9)
-
-load_1063:
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z17
-	PREFETCHT0  -192(R9)
-
-load_1062:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z17
-	PREFETCHT0  -128(R9)
-
-load_1061:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	SUBQ        248(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	SUBQ        248(DI), R15
-	VFMADD231PS (R15), Z29, K1, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish2
-	CMPQ        R13, 192(DI)
-	JB          row257
-	JMP         finish2
-
-row545:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z17
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish4
-	CMPQ       R13, 192(DI)
-	JB         row545
-	JMP        finish4
-
-row609:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z16
-	PREFETCHT0 (R9)
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish4
-	CMPQ       R13, 192(DI)
-	JB         row609
-	JMP        finish4
-
-row512:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish4
-	CMPQ       R13, 192(DI)
-	JB         row512
-	JMP        finish4
-
-row513:
-	MOVQ        160(DI), R15
-	IMULQ       DX, R15
-	ADDQ        152(DI), R15
-	ADDQ        224(DI), R15
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPXORD      Z16, Z16, Z16
-	CMPQ        R10, $0x03
-	JB          load_1078
-	CMPQ        R10, $0x04
-	JB          load_1079
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z16
-	PREFETCHT0  -192(R9)
-
-load_1079:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z16
-	PREFETCHT0  -128(R9)
-
-load_1078:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z16
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	CMPQ        R10, $0x03
-	JB          load_1082
-	CMPQ        R10, $0x04
-	JB          load_1083
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z17
-	PREFETCHT0  -192(R9)
-
-load_1083:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z17
-	PREFETCHT0  -128(R9)
-
-load_1082:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	CMPQ        R10, $0x03
-	JB          load_1086
-	CMPQ        R10, $0x04
-	JB          load_1087
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z17
-	PREFETCHT0  -192(R9)
-
-load_1087:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z17
-	PREFETCHT0  -128(R9)
-
-load_1086:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z18, Z18, Z18
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	CMPQ        R10, $0x03
-	JB          load_1090
-	CMPQ        R10, $0x04
-	JB          load_1091
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS -192(R15), Z29, Z18
-	PREFETCHT0  -192(R9)
-
-load_1091:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS -128(R15), Z29, Z18
-	PREFETCHT0  -128(R9)
-
-load_1090:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z18
-	PREFETCHT0  -64(R9)
-	SUBQ        248(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	SUBQ        248(DI), R15
-	VFMADD231PS (R15), Z29, K1, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish4
-	CMPQ        R13, 192(DI)
-	JB          row513
-	JMP         finish4
-
-row1057:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish8
-	CMPQ       R13, 192(DI)
-	JB         row1057
-	JMP        finish8
-
-row1121:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z17
-	PREFETCHT0 (R9)
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish8
-	CMPQ       R13, 192(DI)
-	JB         row1121
-	JMP        finish8
-
-row1024:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z19
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish8
-	CMPQ       R13, 192(DI)
-	JB         row1024
-	JMP        finish8
-
-row1025:
-	MOVQ        160(DI), R15
-	IMULQ       DX, R15
-	ADDQ        152(DI), R15
-	ADDQ        224(DI), R15
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPXORD      Z16, Z16, Z16
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z16
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z18, Z18, Z18
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z18
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z17
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z18, Z18, Z18
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z18
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        232(DI), AX
-	VPXORD      Z18, Z18, Z18
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z18
-	PREFETCHT0  -64(R9)
-	VMOVUPS     (AX), Z29
-	VFMADD231PS (R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z19, Z19, Z19
-	ADDQ        232(DI), R9
-	ADDQ        232(DI), R15
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS -64(R15), Z29, Z19
-	PREFETCHT0  -64(R9)
-	SUBQ        248(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	SUBQ        248(DI), R15
-	VFMADD231PS (R15), Z29, K1, Z19
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish8
-	CMPQ        R13, 192(DI)
-	JB          row1025
-	JMP         finish8
-
-row2081:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z19
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish16
-	CMPQ       R13, 192(DI)
-	JB         row2081
-	JMP        finish16
-
-row2145:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z18
-	PREFETCHT0 (R9)
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish16
-	CMPQ       R13, 192(DI)
-	JB         row2145
-	JMP        finish16
-
-row2048:
-	MOVQ       160(DI), R15
-	IMULQ      DX, R15
-	ADDQ       152(DI), R15
-	ADDQ       224(DI), R15
-	MOVQ       BX, AX
-	IMULQ      DX, AX
-	ADDQ       SI, AX
-	LEAQ       (AX)(BX*8), R9
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z16
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z19
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z17
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z19
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z18
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z19
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	VMOVUPS    (AX), Z29
-	VMULPS.Z   (R15), Z29, K5, Z19
-	PREFETCHT0 (R9)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	ADDQ       232(DI), R15
-	SUBQ       248(DI), AX
-	VMOVUPS.Z  (AX), K1, Z29
-	SUBQ       248(DI), R15
-	VMULPS.Z   (R15), Z29, K1, Z20
-	PREFETCHT0 (R9)
-	VSHUFF32X4 $0x44, Z20, Z19, Z25
-	VSHUFF32X4 $0xee, Z20, Z19, Z26
-	VADDPS     Z26, Z25, Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    Z16, (R13)
-	ADDQ       $0x40, R13
-	INCQ       DX
-	CMPQ       DX, 16(DI)
-	JAE        finish16
-	CMPQ       R13, 192(DI)
-	JB         row2048
-	JMP        finish16
-
-finish1:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x04, CX
-
-fold128:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished128
-	SHRQ       $0x06, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    512(AX), Z17
-	VMOVUPS    576(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    640(AX), Z18
-	VMOVUPS    704(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    768(AX), Z18
-	VMOVUPS    832(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VMOVUPS    896(AX), Z19
-	VMOVUPS    960(AX), Z20
-	VSHUFF32X4 $0x44, Z20, Z19, Z25
-	VSHUFF32X4 $0xee, Z20, Z19, Z26
-	VADDPS     Z26, Z25, Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x04
-	JNE        apart128
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put128
-
-apart128:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put128:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000400, AX
-	JMP  fold128
-
-finished128:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end128
-	CMPQ 208(DI), $0x00000080
-	JE   row128
-	CMPQ 208(DI), $0x00000081
-	JE   row129
-
-end128:
-	VZEROUPPER
-	RET
-
-finish2:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x03, CX
-
-fold256:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished256
-	SHRQ       $0x05, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x08
-	JNE        apart256
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put256
-
-apart256:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put256:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000200, AX
-	JMP  fold256
-
-finished256:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end256
-	CMPQ 208(DI), $0x00000121
-	JE   row289
-	CMPQ 208(DI), $0x00000100
-	JE   row256
-	CMPQ 208(DI), $0x00000101
-	JE   row257
-
-end256:
-	VZEROUPPER
-	RET
-
-finish4:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x02, CX
-
-fold512:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished512
-	SHRQ    $0x04, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x44, Z17, Z16, Z25
-	VSHUFPS $0xee, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS 128(AX), Z17
-	VMOVUPS 192(AX), Z18
-	VSHUFPS $0x44, Z18, Z17, Z25
-	VSHUFPS $0xee, Z18, Z17, Z26
-	VADDPS  Z26, Z25, Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x10
-	JNE     apart512
-	VMOVUPS Z16, K2, (R15)
-	JMP     put512
-
-apart512:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put512:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000100, AX
-	JMP  fold512
-
-finished512:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end512
-	CMPQ 208(DI), $0x00000221
-	JE   row545
-	CMPQ 208(DI), $0x00000261
-	JE   row609
-	CMPQ 208(DI), $0x00000200
-	JE   row512
-	CMPQ 208(DI), $0x00000201
-	JE   row513
-
-end512:
-	VZEROUPPER
-	RET
-
-finish8:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x01, CX
-
-fold1024:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished1024
-	SHRQ    $0x03, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x20
-	JNE     apart1024
-	VMOVUPS Z16, K2, (R15)
-	JMP     put1024
-
-apart1024:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put1024:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000080, AX
-	JMP  fold1024
-
-finished1024:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end1024
-	CMPQ 208(DI), $0x00000421
-	JE   row1057
-	CMPQ 208(DI), $0x00000461
-	JE   row1121
-	CMPQ 208(DI), $0x00000400
-	JE   row1024
-	CMPQ 208(DI), $0x00000401
-	JE   row1025
-
-end1024:
-	VZEROUPPER
-	RET
-
-finish16:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x00, CX
-
-fold2048:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished2048
-	SHRQ    $0x02, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x40
-	JNE     apart2048
-	VMOVUPS Z16, K2, (R15)
-	JMP     put2048
-
-apart2048:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put2048:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000040, AX
-	JMP  fold2048
-
-finished2048:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end2048
-	CMPQ 208(DI), $0x00000821
-	JE   row2081
-	CMPQ 208(DI), $0x00000861
-	JE   row2145
-	CMPQ 208(DI), $0x00000800
-	JE   row2048
-
-end2048:
-	VZEROUPPER
-	RET
-
 // func headGrad512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         224(DI), SI
+	ADDQ         184(DI), SI
 	MOVQ         32(DI), BX
 	MOVQ         72(DI), R11
 	MOVQ         80(DI), R12
@@ -14718,9 +11870,9 @@ TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	VMOVDQU32    896(R13), Z24
 	VMOVDQU32    960(R13), Z25
 	MOVQ         40(DI), CX
-	MOVQ         168(DI), R9
+	MOVQ         160(DI), R9
 	MOVQ         152(DI), R15
-	MOVQ         216(DI), R10
+	MOVQ         176(DI), R10
 	MOVQ         144(DI), AX
 	KMOVW        AX, K2
 	MOVQ         SI, AX
@@ -14742,159 +11894,159 @@ TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	VMOVUPS      960(R9), Z15
 	TESTQ        CX, CX
 	JZ           row
-	ADDQ         224(DI), CX
+	ADDQ         184(DI), CX
 
 row:
 	VMOVUPS.Z (R11), K2, Z26
 	TESTQ     CX, CX
 	JZ        added
 	CMPQ      R10, $0x09
-	JAE       above_1167
+	JAE       above_1524
 	CMPQ      R10, $0x05
-	JAE       above_1168
+	JAE       above_1525
 	CMPQ      R10, $0x03
-	JAE       above_1169
+	JAE       above_1526
 	CMPQ      R10, $0x02
-	JB        load_1151
-	JMP       load_1152
+	JB        load_1508
+	JMP       load_1509
 
-above_1169:
+above_1526:
 	CMPQ R10, $0x04
-	JB   load_1153
-	JMP  load_1154
+	JB   load_1510
+	JMP  load_1511
 
-above_1168:
+above_1525:
 	CMPQ R10, $0x07
-	JAE  above_1170
+	JAE  above_1527
 	CMPQ R10, $0x06
-	JB   load_1155
-	JMP  load_1156
+	JB   load_1512
+	JMP  load_1513
 
-above_1170:
+above_1527:
 	CMPQ R10, $0x08
-	JB   load_1157
-	JMP  load_1158
+	JB   load_1514
+	JMP  load_1515
 
-above_1167:
+above_1524:
 	CMPQ R10, $0x0d
-	JAE  above_1171
+	JAE  above_1528
 	CMPQ R10, $0x0b
-	JAE  above_1172
+	JAE  above_1529
 	CMPQ R10, $0x0a
-	JB   load_1159
-	JMP  load_1160
+	JB   load_1516
+	JMP  load_1517
 
-above_1172:
+above_1529:
 	CMPQ R10, $0x0c
-	JB   load_1161
-	JMP  load_1162
+	JB   load_1518
+	JMP  load_1519
 
-above_1171:
+above_1528:
 	CMPQ R10, $0x0f
-	JAE  above_1173
+	JAE  above_1530
 	CMPQ R10, $0x0e
-	JB   load_1163
-	JMP  load_1164
+	JB   load_1520
+	JMP  load_1521
 
-above_1173:
+above_1530:
 	CMPQ        R10, $0x10
-	JB          load_1165
+	JB          load_1522
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -960(CX), Z29
 	VFMADD231PS (R15), Z31, Z29
 	VMOVUPS     Z29, -960(CX)
 
-load_1165:
+load_1522:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -896(CX), Z29
 	VFMADD231PS 64(R15), Z31, Z29
 	VMOVUPS     Z29, -896(CX)
 
-load_1164:
+load_1521:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -832(CX), Z29
 	VFMADD231PS 128(R15), Z31, Z29
 	VMOVUPS     Z29, -832(CX)
 
-load_1163:
+load_1520:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -768(CX), Z29
 	VFMADD231PS 192(R15), Z31, Z29
 	VMOVUPS     Z29, -768(CX)
 
-load_1162:
+load_1519:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -704(CX), Z29
 	VFMADD231PS 256(R15), Z31, Z29
 	VMOVUPS     Z29, -704(CX)
 
-load_1161:
+load_1518:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -640(CX), Z29
 	VFMADD231PS 320(R15), Z31, Z29
 	VMOVUPS     Z29, -640(CX)
 
-load_1160:
+load_1517:
 	VPERMPS     Z26, Z16, Z31
 	VMOVUPS     -576(CX), Z29
 	VFMADD231PS 384(R15), Z31, Z29
 	VMOVUPS     Z29, -576(CX)
 
-load_1159:
+load_1516:
 	VPERMPS     Z26, Z17, Z31
 	VMOVUPS     -512(CX), Z29
 	VFMADD231PS 448(R15), Z31, Z29
 	VMOVUPS     Z29, -512(CX)
 
-load_1158:
+load_1515:
 	VPERMPS     Z26, Z18, Z31
 	VMOVUPS     -448(CX), Z29
 	VFMADD231PS 512(R15), Z31, Z29
 	VMOVUPS     Z29, -448(CX)
 
-load_1157:
+load_1514:
 	VPERMPS     Z26, Z19, Z31
 	VMOVUPS     -384(CX), Z29
 	VFMADD231PS 576(R15), Z31, Z29
 	VMOVUPS     Z29, -384(CX)
 
-load_1156:
+load_1513:
 	VPERMPS     Z26, Z20, Z31
 	VMOVUPS     -320(CX), Z29
 	VFMADD231PS 640(R15), Z31, Z29
 	VMOVUPS     Z29, -320(CX)
 
-load_1155:
+load_1512:
 	VPERMPS     Z26, Z21, Z31
 	VMOVUPS     -256(CX), Z29
 	VFMADD231PS 704(R15), Z31, Z29
 	VMOVUPS     Z29, -256(CX)
 
-load_1154:
+load_1511:
 	VPERMPS     Z26, Z22, Z31
 	VMOVUPS     -192(CX), Z29
 	VFMADD231PS 768(R15), Z31, Z29
 	VMOVUPS     Z29, -192(CX)
 
-load_1153:
+load_1510:
 	VPERMPS     Z26, Z23, Z31
 	VMOVUPS     -128(CX), Z29
 	VFMADD231PS 832(R15), Z31, Z29
 	VMOVUPS     Z29, -128(CX)
 
-load_1152:
+load_1509:
 	VPERMPS     Z26, Z24, Z31
 	VMOVUPS     -64(CX), Z29
 	VFMADD231PS 896(R15), Z31, Z29
 	VMOVUPS     Z29, -64(CX)
 
-load_1151:
+load_1508:
 	VPERMPS     Z26, Z25, Z31
 	VMOVUPS.Z   (CX), K1, Z29
 	VFMADD231PS 960(R15), Z31, Z29
@@ -14903,122 +12055,122 @@ load_1151:
 
 added:
 	CMPQ R10, $0x09
-	JAE  above_1190
+	JAE  above_1547
 	CMPQ R10, $0x05
-	JAE  above_1191
+	JAE  above_1548
 	CMPQ R10, $0x03
-	JAE  above_1192
+	JAE  above_1549
 	CMPQ R10, $0x02
-	JB   load_1174
-	JMP  load_1175
+	JB   load_1531
+	JMP  load_1532
 
-above_1192:
+above_1549:
 	CMPQ R10, $0x04
-	JB   load_1176
-	JMP  load_1177
+	JB   load_1533
+	JMP  load_1534
 
-above_1191:
+above_1548:
 	CMPQ R10, $0x07
-	JAE  above_1193
+	JAE  above_1550
 	CMPQ R10, $0x06
-	JB   load_1178
-	JMP  load_1179
+	JB   load_1535
+	JMP  load_1536
 
-above_1193:
+above_1550:
 	CMPQ R10, $0x08
-	JB   load_1180
-	JMP  load_1181
+	JB   load_1537
+	JMP  load_1538
 
-above_1190:
+above_1547:
 	CMPQ R10, $0x0d
-	JAE  above_1194
+	JAE  above_1551
 	CMPQ R10, $0x0b
-	JAE  above_1195
+	JAE  above_1552
 	CMPQ R10, $0x0a
-	JB   load_1182
-	JMP  load_1183
+	JB   load_1539
+	JMP  load_1540
 
-above_1195:
+above_1552:
 	CMPQ R10, $0x0c
-	JB   load_1184
-	JMP  load_1185
+	JB   load_1541
+	JMP  load_1542
 
-above_1194:
+above_1551:
 	CMPQ R10, $0x0f
-	JAE  above_1196
+	JAE  above_1553
 	CMPQ R10, $0x0e
-	JB   load_1186
-	JMP  load_1187
+	JB   load_1543
+	JMP  load_1544
 
-above_1196:
+above_1553:
 	CMPQ        R10, $0x10
-	JB          load_1188
+	JB          load_1545
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -960(AX), Z31, Z0
 
-load_1188:
+load_1545:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -896(AX), Z31, Z1
 
-load_1187:
+load_1544:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -832(AX), Z31, Z2
 
-load_1186:
+load_1543:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -768(AX), Z31, Z3
 
-load_1185:
+load_1542:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -704(AX), Z31, Z4
 
-load_1184:
+load_1541:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -640(AX), Z31, Z5
 
-load_1183:
+load_1540:
 	VPERMPS     Z26, Z16, Z31
 	VFMADD231PS -576(AX), Z31, Z6
 
-load_1182:
+load_1539:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS -512(AX), Z31, Z7
 
-load_1181:
+load_1538:
 	VPERMPS     Z26, Z18, Z31
 	VFMADD231PS -448(AX), Z31, Z8
 
-load_1180:
+load_1537:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS -384(AX), Z31, Z9
 
-load_1179:
+load_1536:
 	VPERMPS     Z26, Z20, Z31
 	VFMADD231PS -320(AX), Z31, Z10
 
-load_1178:
+load_1535:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS -256(AX), Z31, Z11
 
-load_1177:
+load_1534:
 	VPERMPS     Z26, Z22, Z31
 	VFMADD231PS -192(AX), Z31, Z12
 
-load_1176:
+load_1533:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS -128(AX), Z31, Z13
 
-load_1175:
+load_1532:
 	VPERMPS     Z26, Z24, Z31
 	VFMADD231PS -64(AX), Z31, Z14
 
-load_1174:
+load_1531:
 	VPERMPS     Z26, Z25, Z31
 	VFMADD231PS (AX), Z31, K1, Z15
 	ADDQ        R12, R11
@@ -15085,80 +12237,80 @@ row:
 	VPXORD  Z16, Z16, Z16
 	VMOVUPS Z16, 3328(R15)
 	CMPQ    72(DI), $0x00000261
-	JB      below_1197
+	JB      below_1554
 	CMPQ    72(DI), $0x00000461
-	JB      below_1198
+	JB      below_1555
 	CMPQ    72(DI), $0x00000821
-	JB      below_1199
+	JB      below_1556
 	CMPQ    72(DI), $0x00000861
-	JB      below_1200
+	JB      below_1557
 	JMP     start2145
 
-below_1200:
+below_1557:
 	JMP start2081
 
-below_1199:
+below_1556:
 	CMPQ 72(DI), $0x00000800
-	JB   below_1201
+	JB   below_1558
 	JMP  start2048
 
-below_1201:
+below_1558:
 	JMP start1121
 
-below_1198:
+below_1555:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1202
+	JB   below_1559
 	CMPQ 72(DI), $0x00000421
-	JB   below_1203
+	JB   below_1560
 	JMP  start1057
 
-below_1203:
+below_1560:
 	JMP start1025
 
-below_1202:
+below_1559:
 	CMPQ 72(DI), $0x00000400
-	JB   below_1204
+	JB   below_1561
 	JMP  start1024
 
-below_1204:
+below_1561:
 	JMP start609
 
-below_1197:
+below_1554:
 	CMPQ 72(DI), $0x00000121
-	JB   below_1205
+	JB   below_1562
 	CMPQ 72(DI), $0x00000201
-	JB   below_1206
+	JB   below_1563
 	CMPQ 72(DI), $0x00000221
-	JB   below_1207
+	JB   below_1564
 	JMP  start545
 
-below_1207:
+below_1564:
 	JMP start513
 
-below_1206:
+below_1563:
 	CMPQ 72(DI), $0x00000200
-	JB   below_1208
+	JB   below_1565
 	JMP  start512
 
-below_1208:
+below_1565:
 	JMP start289
 
-below_1205:
+below_1562:
 	CMPQ 72(DI), $0x00000100
-	JB   below_1209
+	JB   below_1566
 	CMPQ 72(DI), $0x00000101
-	JB   below_1210
+	JB   below_1567
 	JMP  start257
 
-below_1210:
+below_1567:
 	JMP start256
 
-below_1209:
+below_1566:
 	CMPQ 72(DI), $0x00000081
-	JB   below_1211
+	JB   below_1568
 	JMP  start129
 
-below_1211:
+below_1568:
 	JMP start128
 
 batch512:
@@ -15166,7 +12318,7 @@ batch512:
 	CMPQ R12, 464(DI)
 	JB   same512
 
-again_1212:
+again_1569:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
@@ -15177,7 +12329,7 @@ again_1212:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1212
+	JE        again_1569
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15189,24 +12341,24 @@ again_1212:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1215
+	JE        drawn_1572
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1213
+	JZ        noids_1570
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1214
+	JMP       hash_1571
 
-noids_1213:
+noids_1570:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1214:
+hash_1571:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1215:
+drawn_1572:
 same512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15222,7 +12374,7 @@ same512:
 group512:
 	LEAQ 156(R12), R9
 	CMPQ R9, 216(DI)
-	JA   asked_1216
+	JA   asked_1573
 	MOVQ 232(DI), AX
 	MOVQ 392(DI), R11
 	MOVQ 408(DI), R13
@@ -15233,7 +12385,7 @@ group512:
 	MOVQ CX, 480(DI)
 	LEAQ 96(R12), CX
 
-ask_1218:
+ask_1575:
 	MOVL       (CX), R9
 	IMULQ      240(DI), R9
 	PREFETCHT0 (AX)(R9*4)
@@ -15243,9 +12395,9 @@ ask_1218:
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
 	CMPQ       CX, 480(DI)
-	JB         ask_1218
+	JB         ask_1575
 
-asked_1216:
+asked_1573:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -15356,80 +12508,80 @@ begun512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000261
-	JB   below_1219
+	JB   below_1576
 	CMPQ 72(DI), $0x00000461
-	JB   below_1220
+	JB   below_1577
 	CMPQ 72(DI), $0x00000821
-	JB   below_1221
+	JB   below_1578
 	CMPQ 72(DI), $0x00000861
-	JB   below_1222
+	JB   below_1579
 	JMP  entry2145
 
-below_1222:
+below_1579:
 	JMP entry2081
 
-below_1221:
+below_1578:
 	CMPQ 72(DI), $0x00000800
-	JB   below_1223
+	JB   below_1580
 	JMP  entry2048
 
-below_1223:
+below_1580:
 	JMP entry1121
 
-below_1220:
+below_1577:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1224
+	JB   below_1581
 	CMPQ 72(DI), $0x00000421
-	JB   below_1225
+	JB   below_1582
 	JMP  entry1057
 
-below_1225:
+below_1582:
 	JMP entry1025
 
-below_1224:
+below_1581:
 	CMPQ 72(DI), $0x00000400
-	JB   below_1226
+	JB   below_1583
 	JMP  entry1024
 
-below_1226:
+below_1583:
 	JMP entry609
 
-below_1219:
+below_1576:
 	CMPQ 72(DI), $0x00000121
-	JB   below_1227
+	JB   below_1584
 	CMPQ 72(DI), $0x00000201
-	JB   below_1228
+	JB   below_1585
 	CMPQ 72(DI), $0x00000221
-	JB   below_1229
+	JB   below_1586
 	JMP  entry545
 
-below_1229:
+below_1586:
 	JMP entry513
 
-below_1228:
+below_1585:
 	CMPQ 72(DI), $0x00000200
-	JB   below_1230
+	JB   below_1587
 	JMP  entry512
 
-below_1230:
+below_1587:
 	JMP entry289
 
-below_1227:
+below_1584:
 	CMPQ 72(DI), $0x00000100
-	JB   below_1231
+	JB   below_1588
 	CMPQ 72(DI), $0x00000101
-	JB   below_1232
+	JB   below_1589
 	JMP  entry257
 
-below_1232:
+below_1589:
 	JMP entry256
 
-below_1231:
+below_1588:
 	CMPQ 72(DI), $0x00000081
-	JB   below_1233
+	JB   below_1590
 	JMP  entry129
 
-below_1233:
+below_1590:
 	JMP entry128
 
 batchFour512:
@@ -15437,7 +12589,7 @@ batchFour512:
 	CMPQ R12, 464(DI)
 	JB   sameFour512
 
-again_1234:
+again_1591:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
@@ -15448,7 +12600,7 @@ again_1234:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1234
+	JE        again_1591
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15460,24 +12612,24 @@ again_1234:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1237
+	JE        drawn_1594
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1235
+	JZ        noids_1592
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1236
+	JMP       hash_1593
 
-noids_1235:
+noids_1592:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1236:
+hash_1593:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1237:
+drawn_1594:
 sameFour512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15493,7 +12645,7 @@ sameFour512:
 groupFour512:
 	LEAQ       108(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1238
+	JA         asked_1595
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -15524,7 +12676,7 @@ groupFour512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_1239
+	JE         keys_1596
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
@@ -15535,8 +12687,8 @@ groupFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1239:
-asked_1238:
+keys_1596:
+asked_1595:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -15653,20 +12805,20 @@ begunFour512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000221
-	JB   below_1240
+	JB   below_1597
 	CMPQ 72(DI), $0x00000261
-	JB   below_1241
+	JB   below_1598
 	JMP  entry609
 
-below_1241:
+below_1598:
 	JMP entry545
 
-below_1240:
+below_1597:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1242
+	JB   below_1599
 	JMP  entry513
 
-below_1242:
+below_1599:
 	JMP entry512
 
 batchEight512:
@@ -15674,7 +12826,7 @@ batchEight512:
 	CMPQ R12, 464(DI)
 	JB   sameEight512
 
-again_1243:
+again_1600:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
@@ -15685,7 +12837,7 @@ again_1243:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1243
+	JE        again_1600
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15697,24 +12849,24 @@ again_1243:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1246
+	JE        drawn_1603
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1244
+	JZ        noids_1601
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1245
+	JMP       hash_1602
 
-noids_1244:
+noids_1601:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1245:
+hash_1602:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1246:
+drawn_1603:
 sameEight512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15730,7 +12882,7 @@ sameEight512:
 groupEight512:
 	LEAQ       100(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1247
+	JA         asked_1604
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -15751,15 +12903,15 @@ groupEight512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_1248
+	JE         keys_1605
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1248:
-asked_1247:
+keys_1605:
+asked_1604:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -15867,20 +13019,20 @@ begunEight512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000421
-	JB   below_1249
+	JB   below_1606
 	CMPQ 72(DI), $0x00000461
-	JB   below_1250
+	JB   below_1607
 	JMP  entry1121
 
-below_1250:
+below_1607:
 	JMP entry1057
 
-below_1249:
+below_1606:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1251
+	JB   below_1608
 	JMP  entry1025
 
-below_1251:
+below_1608:
 	JMP entry1024
 
 batchSixteen512:
@@ -15888,7 +13040,7 @@ batchSixteen512:
 	CMPQ R12, 464(DI)
 	JB   sameSixteen512
 
-again_1252:
+again_1609:
 	MOVQ      448(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
@@ -15899,7 +13051,7 @@ again_1252:
 	MOVQ      R9, 464(DI)
 	INCQ      448(DI)
 	CMPQ      R9, R12
-	JE        again_1252
+	JE        again_1609
 	MOVQ      312(DI), R9
 	IMULQ     AX, R9
 	ADDQ      304(DI), R9
@@ -15911,24 +13063,24 @@ again_1252:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      344(DI), $0x00
-	JE        drawn_1255
+	JE        drawn_1612
 	MOVQ      376(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_1253
+	JZ        noids_1610
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_1254
+	JMP       hash_1611
 
-noids_1253:
+noids_1610:
 	MOVQ 384(DI), R9
 	ADDL AX, R9
 
-hash_1254:
+hash_1611:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_1255:
+drawn_1612:
 sameSixteen512:
 	MOVQ    432(DI), R13
 	XORQ    $0x00000640, R13
@@ -15944,7 +13096,7 @@ sameSixteen512:
 groupSixteen512:
 	LEAQ       96(R12), R9
 	CMPQ       R9, 216(DI)
-	JA         asked_1256
+	JA         asked_1613
 	MOVQ       232(DI), AX
 	MOVQ       392(DI), R11
 	MOVQ       408(DI), R13
@@ -15960,13 +13112,13 @@ groupSixteen512:
 	IMULQ      400(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       344(DI), $0x00
-	JE         keys_1257
+	JE         keys_1614
 	MOVQ       368(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_1257:
-asked_1256:
+keys_1614:
+asked_1613:
 	MOVQ              472(DI), R13
 	MOVQ              456(DI), R9
 	SUBQ              R12, R9
@@ -16070,15 +13222,15 @@ begunSixteen512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 72(DI), $0x00000821
-	JB   below_1258
+	JB   below_1615
 	CMPQ 72(DI), $0x00000861
-	JB   below_1259
+	JB   below_1616
 	JMP  entry2145
 
-below_1259:
+below_1616:
 	JMP entry2081
 
-below_1258:
+below_1615:
 	JMP entry2048
 
 start128:
@@ -16105,26 +13257,8 @@ start128:
 	JMP         batch512
 
 entry128:
-	CMPQ 192(DI), $0x01
-	JE   asked128
-
-near128:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5504(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           near128
-	JMP          scores1
+	CMPQ 192(DI), $0x00
+	JE   near128
 
 asked128:
 	MOVL         (R8), AX
@@ -16151,6 +13285,24 @@ asked128:
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
 	JB           asked128
+	JMP          scores1
+
+near128:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	SUBQ         112(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       5504(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           near128
 	JMP          scores1
 
 done128:
@@ -16180,77 +13332,77 @@ start129:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x05
-	JAE   above_1272
+	JAE   above_1629
 	CMPQ  80(DI), $0x03
-	JAE   above_1273
+	JAE   above_1630
 	CMPQ  80(DI), $0x02
-	JB    load_1264
-	JMP   load_1265
+	JB    load_1621
+	JMP   load_1622
 
-above_1273:
+above_1630:
 	CMPQ 80(DI), $0x04
-	JB   load_1266
-	JMP  load_1267
+	JB   load_1623
+	JMP  load_1624
 
-above_1272:
+above_1629:
 	CMPQ 80(DI), $0x07
-	JAE  above_1274
+	JAE  above_1631
 	CMPQ 80(DI), $0x06
-	JB   load_1268
-	JMP  load_1269
+	JB   load_1625
+	JMP  load_1626
 
-above_1274:
+above_1631:
 	CMPQ       80(DI), $0x08
-	JB         load_1270
+	JB         load_1627
 	PREFETCHT0 -448(R9)
 	VPSLLD     $0x10, -448(AX), Z29
 	VPANDD     -448(AX), Z28, Z30
 	VMOVUPS    Z29, 5504(R15)
 	VMOVUPS    Z30, 5568(R15)
 
-load_1270:
+load_1627:
 	PREFETCHT0 -384(R9)
 	VPSLLD     $0x10, -384(AX), Z29
 	VPANDD     -384(AX), Z28, Z30
 	VMOVUPS    Z29, 5632(R15)
 	VMOVUPS    Z30, 5696(R15)
 
-load_1269:
+load_1626:
 	PREFETCHT0 -320(R9)
 	VPSLLD     $0x10, -320(AX), Z29
 	VPANDD     -320(AX), Z28, Z30
 	VMOVUPS    Z29, 5760(R15)
 	VMOVUPS    Z30, 5824(R15)
 
-load_1268:
+load_1625:
 	PREFETCHT0 -256(R9)
 	VPSLLD     $0x10, -256(AX), Z29
 	VPANDD     -256(AX), Z28, Z30
 	VMOVUPS    Z29, 5888(R15)
 	VMOVUPS    Z30, 5952(R15)
 
-load_1267:
+load_1624:
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 6016(R15)
 	VMOVUPS    Z30, 6080(R15)
 
-load_1266:
+load_1623:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 6144(R15)
 	VMOVUPS    Z30, 6208(R15)
 
-load_1265:
+load_1622:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6272(R15)
 	VMOVUPS    Z30, 6336(R15)
 
-load_1264:
+load_1621:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -16286,109 +13438,8 @@ load_1264:
 
 entry129:
 	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x01
-	JE   asked129
-
-near129:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x05
-	JAE          above_1283
-	CMPQ         CX, $0x03
-	JAE          above_1284
-	CMPQ         CX, $0x02
-	JB           load_1275
-	JMP          load_1276
-
-above_1284:
-	CMPQ CX, $0x04
-	JB   load_1277
-	JMP  load_1278
-
-above_1283:
-	CMPQ CX, $0x07
-	JAE  above_1285
-	CMPQ CX, $0x06
-	JB   load_1279
-	JMP  load_1280
-
-above_1285:
-	CMPQ        CX, $0x08
-	JB          load_1281
-	VPSLLD      $0x10, -448(AX), Z29
-	VPANDD      -448(AX), Z28, Z30
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-
-load_1281:
-	VPSLLD      $0x10, -384(AX), Z29
-	VPANDD      -384(AX), Z28, Z30
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS 5696(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-
-load_1280:
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS 5824(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-
-load_1279:
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VFMADD231PS 5888(R15), Z29, Z16
-	VFMADD231PS 5952(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-
-load_1278:
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 6016(R15), Z29, Z16
-	VFMADD231PS 6080(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-
-load_1277:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 6144(R15), Z29, Z16
-	VFMADD231PS 6208(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-
-load_1276:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 6272(R15), Z29, Z16
-	VFMADD231PS 6336(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-
-load_1275:
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 6400(R15), Z29, Z16
-	VFMADD231PS 6464(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x04, R11
-	CMPQ        R8, R12
-	JB          near129
-	JMP         scores1
+	CMPQ 192(DI), $0x00
+	JE   near129
 
 asked129:
 	MOVL         (R8), AX
@@ -16404,28 +13455,28 @@ asked129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1294
+	JAE          above_1640
 	CMPQ         CX, $0x03
-	JAE          above_1295
+	JAE          above_1641
 	CMPQ         CX, $0x02
-	JB           load_1286
-	JMP          load_1287
+	JB           load_1632
+	JMP          load_1633
 
-above_1295:
+above_1641:
 	CMPQ CX, $0x04
-	JB   load_1288
-	JMP  load_1289
+	JB   load_1634
+	JMP  load_1635
 
-above_1294:
+above_1640:
 	CMPQ CX, $0x07
-	JAE  above_1296
+	JAE  above_1642
 	CMPQ CX, $0x06
-	JB   load_1290
-	JMP  load_1291
+	JB   load_1636
+	JMP  load_1637
 
-above_1296:
+above_1642:
 	CMPQ        CX, $0x08
-	JB          load_1292
+	JB          load_1638
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -16434,7 +13485,7 @@ above_1296:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1292:
+load_1638:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -16443,7 +13494,7 @@ load_1292:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1291:
+load_1637:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -16452,7 +13503,7 @@ load_1291:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1290:
+load_1636:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS 5888(R15), Z29, Z16
@@ -16461,7 +13512,7 @@ load_1290:
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 
-load_1289:
+load_1635:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z16
@@ -16470,7 +13521,7 @@ load_1289:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1288:
+load_1634:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z16
@@ -16479,7 +13530,7 @@ load_1288:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1287:
+load_1633:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z16
@@ -16488,7 +13539,7 @@ load_1287:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1286:
+load_1632:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -16507,6 +13558,107 @@ load_1286:
 	JB          asked129
 	JMP         scores1
 
+near129:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS (R11), Z31
+	CMPQ         CX, $0x05
+	JAE          above_1651
+	CMPQ         CX, $0x03
+	JAE          above_1652
+	CMPQ         CX, $0x02
+	JB           load_1643
+	JMP          load_1644
+
+above_1652:
+	CMPQ CX, $0x04
+	JB   load_1645
+	JMP  load_1646
+
+above_1651:
+	CMPQ CX, $0x07
+	JAE  above_1653
+	CMPQ CX, $0x06
+	JB   load_1647
+	JMP  load_1648
+
+above_1653:
+	CMPQ        CX, $0x08
+	JB          load_1649
+	VPSLLD      $0x10, -448(AX), Z29
+	VPANDD      -448(AX), Z28, Z30
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+
+load_1649:
+	VPSLLD      $0x10, -384(AX), Z29
+	VPANDD      -384(AX), Z28, Z30
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+
+load_1648:
+	VPSLLD      $0x10, -320(AX), Z29
+	VPANDD      -320(AX), Z28, Z30
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+
+load_1647:
+	VPSLLD      $0x10, -256(AX), Z29
+	VPANDD      -256(AX), Z28, Z30
+	VFMADD231PS 5888(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+
+load_1646:
+	VPSLLD      $0x10, -192(AX), Z29
+	VPANDD      -192(AX), Z28, Z30
+	VFMADD231PS 6016(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+
+load_1645:
+	VPSLLD      $0x10, -128(AX), Z29
+	VPANDD      -128(AX), Z28, Z30
+	VFMADD231PS 6144(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+
+load_1644:
+	VPSLLD      $0x10, -64(AX), Z29
+	VPANDD      -64(AX), Z28, Z30
+	VFMADD231PS 6272(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+
+load_1643:
+	SUBQ        112(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x04, R11
+	CMPQ        R8, R12
+	JB          near129
+	JMP         scores1
+
 done129:
 	MOVQ  48(DI), CX
 	IMULQ DX, CX
@@ -16517,28 +13669,28 @@ done129:
 	TESTQ $0x00000010, 184(DI)
 	JZ    stage129
 	CMPQ  80(DI), $0x05
-	JAE   above_1305
+	JAE   above_1662
 	CMPQ  80(DI), $0x03
-	JAE   above_1306
+	JAE   above_1663
 	CMPQ  80(DI), $0x02
-	JB    load_1297
-	JMP   load_1298
+	JB    load_1654
+	JMP   load_1655
 
-above_1306:
+above_1663:
 	CMPQ 80(DI), $0x04
-	JB   load_1299
-	JMP  load_1300
+	JB   load_1656
+	JMP  load_1657
 
-above_1305:
+above_1662:
 	CMPQ 80(DI), $0x07
-	JAE  above_1307
+	JAE  above_1664
 	CMPQ 80(DI), $0x06
-	JB   load_1301
-	JMP  load_1302
+	JB   load_1658
+	JMP  load_1659
 
-above_1307:
+above_1664:
 	CMPQ    80(DI), $0x08
-	JB      load_1303
+	JB      load_1660
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -16547,7 +13699,7 @@ above_1307:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -448(CX)
 
-load_1303:
+load_1660:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -16556,7 +13708,7 @@ load_1303:
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, -384(CX)
 
-load_1302:
+load_1659:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -16565,7 +13717,7 @@ load_1302:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -320(CX)
 
-load_1301:
+load_1658:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -16574,7 +13726,7 @@ load_1301:
 	VPERMW    Z6, Z29, Z6
 	VMOVDQU16 Z6, -256(CX)
 
-load_1300:
+load_1657:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -16583,7 +13735,7 @@ load_1300:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -192(CX)
 
-load_1299:
+load_1656:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -16592,7 +13744,7 @@ load_1299:
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, -128(CX)
 
-load_1298:
+load_1655:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -16601,7 +13753,7 @@ load_1298:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1297:
+load_1654:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -16633,28 +13785,28 @@ stage129:
 
 stream129:
 	CMPQ 80(DI), $0x05
-	JAE  above_1316
+	JAE  above_1673
 	CMPQ 80(DI), $0x03
-	JAE  above_1317
+	JAE  above_1674
 	CMPQ 80(DI), $0x02
-	JB   load_1308
-	JMP  load_1309
+	JB   load_1665
+	JMP  load_1666
 
-above_1317:
+above_1674:
 	CMPQ 80(DI), $0x04
-	JB   load_1310
-	JMP  load_1311
+	JB   load_1667
+	JMP  load_1668
 
-above_1316:
+above_1673:
 	CMPQ 80(DI), $0x07
-	JAE  above_1318
+	JAE  above_1675
 	CMPQ 80(DI), $0x06
-	JB   load_1312
-	JMP  load_1313
+	JB   load_1669
+	JMP  load_1670
 
-above_1318:
+above_1675:
 	CMPQ    80(DI), $0x08
-	JB      load_1314
+	JB      load_1671
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -16663,7 +13815,7 @@ above_1318:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -448(CX)
 
-load_1314:
+load_1671:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -16672,7 +13824,7 @@ load_1314:
 	VPERMW   Z2, Z29, Z2
 	VMOVNTPS Z2, -384(CX)
 
-load_1313:
+load_1670:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -16681,7 +13833,7 @@ load_1313:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -320(CX)
 
-load_1312:
+load_1669:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -16690,7 +13842,7 @@ load_1312:
 	VPERMW   Z6, Z29, Z6
 	VMOVNTPS Z6, -256(CX)
 
-load_1311:
+load_1668:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -16699,7 +13851,7 @@ load_1311:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -192(CX)
 
-load_1310:
+load_1667:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -16708,7 +13860,7 @@ load_1310:
 	VPERMW   Z10, Z29, Z10
 	VMOVNTPS Z10, -128(CX)
 
-load_1309:
+load_1666:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -16717,7 +13869,7 @@ load_1309:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1308:
+load_1665:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -16754,30 +13906,8 @@ start289:
 	JMP         batch512
 
 entry289:
-	CMPQ 192(DI), $0x01
-	JE   asked289
-
-near289:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          near289
-	JMP         scores2
+	CMPQ 192(DI), $0x00
+	JE   near289
 
 asked289:
 	MOVL        (R8), AX
@@ -16808,6 +13938,28 @@ asked289:
 	ADDQ        $0x08, R11
 	CMPQ        R8, R12
 	JB          asked289
+	JMP         scores2
+
+near289:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x08, R11
+	CMPQ        R8, R12
+	JB          near289
 	JMP         scores2
 
 done289:
@@ -16875,35 +14027,8 @@ start256:
 	JMP         batch512
 
 entry256:
-	CMPQ 192(DI), $0x01
-	JE   asked256
-
-near256:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5568(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           near256
-	JMP          scores2
+	CMPQ 192(DI), $0x00
+	JE   near256
 
 asked256:
 	MOVL         (R8), AX
@@ -16943,6 +14068,33 @@ asked256:
 	JB           asked256
 	JMP          scores2
 
+near256:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         96(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	SUBQ         112(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       5568(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           near256
+	JMP          scores2
+
 done256:
 	MOVQ  48(DI), CX
 	IMULQ DX, CX
@@ -16977,35 +14129,35 @@ start257:
 	MOVQ  AX, R9
 	ADDQ  64(DI), R9
 	CMPQ  80(DI), $0x03
-	JAE   above_1336
+	JAE   above_1693
 	CMPQ  80(DI), $0x02
-	JB    load_1332
-	JMP   load_1333
+	JB    load_1689
+	JMP   load_1690
 
-above_1336:
+above_1693:
 	CMPQ       80(DI), $0x04
-	JB         load_1334
+	JB         load_1691
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 5504(R15)
 	VMOVUPS    Z30, 5568(R15)
 
-load_1334:
+load_1691:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 5632(R15)
 	VMOVUPS    Z30, 5696(R15)
 
-load_1333:
+load_1690:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 5760(R15)
 	VMOVUPS    Z30, 5824(R15)
 
-load_1332:
+load_1689:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -17014,35 +14166,35 @@ load_1332:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x03
-	JAE        above_1341
+	JAE        above_1698
 	CMPQ       80(DI), $0x02
-	JB         load_1337
-	JMP        load_1338
+	JB         load_1694
+	JMP        load_1695
 
-above_1341:
+above_1698:
 	CMPQ       80(DI), $0x04
-	JB         load_1339
+	JB         load_1696
 	PREFETCHT0 -192(R9)
 	VPSLLD     $0x10, -192(AX), Z29
 	VPANDD     -192(AX), Z28, Z30
 	VMOVUPS    Z29, 6016(R15)
 	VMOVUPS    Z30, 6080(R15)
 
-load_1339:
+load_1696:
 	PREFETCHT0 -128(R9)
 	VPSLLD     $0x10, -128(AX), Z29
 	VPANDD     -128(AX), Z28, Z30
 	VMOVUPS    Z29, 6144(R15)
 	VMOVUPS    Z30, 6208(R15)
 
-load_1338:
+load_1695:
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6272(R15)
 	VMOVUPS    Z30, 6336(R15)
 
-load_1337:
+load_1694:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -17078,108 +14230,6 @@ load_1337:
 
 entry257:
 	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x01
-	JE   asked257
-
-near257:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x03
-	JAE          above_1346
-	CMPQ         CX, $0x02
-	JB           load_1342
-	JMP          load_1343
-
-above_1346:
-	CMPQ        CX, $0x04
-	JB          load_1344
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-
-load_1344:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS 5696(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-
-load_1343:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS 5824(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-
-load_1342:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  5888(R15), Z29, K5, Z16
-	VFMADD231PS  5952(R15), Z30, K6, Z16
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 4(R11), Z31
-	CMPQ         CX, $0x03
-	JAE          above_1351
-	CMPQ         CX, $0x02
-	JB           load_1347
-	JMP          load_1348
-
-above_1351:
-	CMPQ        CX, $0x04
-	JB          load_1349
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 6016(R15), Z29, Z17
-	VFMADD231PS 6080(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-
-load_1349:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 6144(R15), Z29, Z17
-	VFMADD231PS 6208(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-
-load_1348:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 6272(R15), Z29, Z17
-	VFMADD231PS 6336(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-
-load_1347:
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 6400(R15), Z29, Z17
-	VFMADD231PS 6464(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          near257
-	JMP         scores2
 
 asked257:
 	MOVL         (R8), AX
@@ -17195,14 +14245,14 @@ asked257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1356
+	JAE          above_1703
 	CMPQ         CX, $0x02
-	JB           load_1352
-	JMP          load_1353
+	JB           load_1699
+	JMP          load_1700
 
-above_1356:
+above_1703:
 	CMPQ        CX, $0x04
-	JB          load_1354
+	JB          load_1701
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -17211,7 +14261,7 @@ above_1356:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1354:
+load_1701:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -17220,7 +14270,7 @@ load_1354:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1353:
+load_1700:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -17229,7 +14279,7 @@ load_1353:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1352:
+load_1699:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z16
@@ -17242,14 +14292,14 @@ load_1352:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x03
-	JAE          above_1361
+	JAE          above_1708
 	CMPQ         CX, $0x02
-	JB           load_1357
-	JMP          load_1358
+	JB           load_1704
+	JMP          load_1705
 
-above_1361:
+above_1708:
 	CMPQ        CX, $0x04
-	JB          load_1359
+	JB          load_1706
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z17
@@ -17258,7 +14308,7 @@ above_1361:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1359:
+load_1706:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z17
@@ -17267,7 +14317,7 @@ load_1359:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1358:
+load_1705:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z17
@@ -17276,7 +14326,7 @@ load_1358:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1357:
+load_1704:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -17308,14 +14358,14 @@ done257:
 	TESTQ $0x00000010, 184(DI)
 	JZ    stage257
 	CMPQ  80(DI), $0x03
-	JAE   above_1366
+	JAE   above_1713
 	CMPQ  80(DI), $0x02
-	JB    load_1362
-	JMP   load_1363
+	JB    load_1709
+	JMP   load_1710
 
-above_1366:
+above_1713:
 	CMPQ    80(DI), $0x04
-	JB      load_1364
+	JB      load_1711
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -17324,7 +14374,7 @@ above_1366:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -192(CX)
 
-load_1364:
+load_1711:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -17333,7 +14383,7 @@ load_1364:
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, -128(CX)
 
-load_1363:
+load_1710:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -17342,7 +14392,7 @@ load_1363:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -64(CX)
 
-load_1362:
+load_1709:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -17352,14 +14402,14 @@ load_1362:
 	VMOVDQU16 Z6, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x03
-	JAE       above_1371
+	JAE       above_1718
 	CMPQ      80(DI), $0x02
-	JB        load_1367
-	JMP       load_1368
+	JB        load_1714
+	JMP       load_1715
 
-above_1371:
+above_1718:
 	CMPQ    80(DI), $0x04
-	JB      load_1369
+	JB      load_1716
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -17368,7 +14418,7 @@ above_1371:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -192(CX)
 
-load_1369:
+load_1716:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -17377,7 +14427,7 @@ load_1369:
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, -128(CX)
 
-load_1368:
+load_1715:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -17386,7 +14436,7 @@ load_1368:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1367:
+load_1714:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -17418,14 +14468,14 @@ stage257:
 
 stream257:
 	CMPQ 80(DI), $0x03
-	JAE  above_1376
+	JAE  above_1723
 	CMPQ 80(DI), $0x02
-	JB   load_1372
-	JMP  load_1373
+	JB   load_1719
+	JMP  load_1720
 
-above_1376:
+above_1723:
 	CMPQ    80(DI), $0x04
-	JB      load_1374
+	JB      load_1721
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -17434,7 +14484,7 @@ above_1376:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -192(CX)
 
-load_1374:
+load_1721:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -17443,7 +14493,7 @@ load_1374:
 	VPERMW   Z2, Z29, Z2
 	VMOVNTPS Z2, -128(CX)
 
-load_1373:
+load_1720:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -17452,7 +14502,7 @@ load_1373:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -64(CX)
 
-load_1372:
+load_1719:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -17462,14 +14512,14 @@ load_1372:
 	VMOVNTPS Z6, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x03
-	JAE      above_1381
+	JAE      above_1728
 	CMPQ     80(DI), $0x02
-	JB       load_1377
-	JMP      load_1378
+	JB       load_1724
+	JMP      load_1725
 
-above_1381:
+above_1728:
 	CMPQ    80(DI), $0x04
-	JB      load_1379
+	JB      load_1726
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -17478,7 +14528,7 @@ above_1381:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -192(CX)
 
-load_1379:
+load_1726:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -17487,7 +14537,7 @@ load_1379:
 	VPERMW   Z10, Z29, Z10
 	VMOVNTPS Z10, -128(CX)
 
-load_1378:
+load_1725:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -17496,7 +14546,7 @@ load_1378:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1377:
+load_1724:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -17542,42 +14592,8 @@ start545:
 	JMP         batch512
 
 entry545:
-	CMPQ 192(DI), $0x01
-	JE   asked545
-
-near545:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5632(R15), Z29, Z17
-	VFMADD231PS 5696(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near545
-	JMP         scores4
+	CMPQ 192(DI), $0x00
+	JE   near545
 
 asked545:
 	MOVL        (R8), AX
@@ -17622,6 +14638,40 @@ asked545:
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
 	JB          asked545
+	JMP         scores4
+
+near545:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      5632(R15), Z29, Z17
+	VFMADD231PS 5696(R15), Z30, Z17
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          near545
 	JMP         scores4
 
 done545:
@@ -17703,30 +14753,8 @@ start609:
 	JMP         batch512
 
 entry609:
-	CMPQ 192(DI), $0x01
-	JE   asked609
-
-near609:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near609
-	JMP         scores4
+	CMPQ 192(DI), $0x00
+	JE   near609
 
 asked609:
 	MOVL        (R8), AX
@@ -17757,6 +14785,28 @@ asked609:
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
 	JB          asked609
+	JMP         scores4
+
+near609:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          near609
 	JMP         scores4
 
 done609:
@@ -17838,53 +14888,8 @@ start512:
 	JMP         batch512
 
 entry512:
-	CMPQ 192(DI), $0x01
-	JE   asked512
-
-near512:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5696(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           near512
-	JMP          scores4
+	CMPQ 192(DI), $0x00
+	JE   near512
 
 asked512:
 	MOVL         (R8), AX
@@ -17946,6 +14951,51 @@ asked512:
 	JB           asked512
 	JMP          scores4
 
+near512:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         96(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5568(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         96(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         96(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	SUBQ         112(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       5696(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           near512
+	JMP          scores4
+
 done512:
 	MOVQ  48(DI), CX
 	IMULQ DX, CX
@@ -17994,14 +15044,14 @@ start513:
 	MOVQ       AX, R9
 	ADDQ       64(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1413
+	JB         load_1760
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 5504(R15)
 	VMOVUPS    Z30, 5568(R15)
 
-load_1413:
+load_1760:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -18010,14 +15060,14 @@ load_1413:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1415
+	JB         load_1762
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 5760(R15)
 	VMOVUPS    Z30, 5824(R15)
 
-load_1415:
+load_1762:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -18026,14 +15076,14 @@ load_1415:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1417
+	JB         load_1764
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6016(R15)
 	VMOVUPS    Z30, 6080(R15)
 
-load_1417:
+load_1764:
 	PREFETCHT0 (R9)
 	VPSLLD     $0x10, (AX), Z29
 	VPANDD     (AX), Z28, Z30
@@ -18042,14 +15092,14 @@ load_1417:
 	ADDQ       96(DI), AX
 	ADDQ       96(DI), R9
 	CMPQ       80(DI), $0x02
-	JB         load_1419
+	JB         load_1766
 	PREFETCHT0 -64(R9)
 	VPSLLD     $0x10, -64(AX), Z29
 	VPANDD     -64(AX), Z28, Z30
 	VMOVUPS    Z29, 6272(R15)
 	VMOVUPS    Z30, 6336(R15)
 
-load_1419:
+load_1766:
 	SUBQ        112(DI), AX
 	PREFETCHT0  (R9)
 	VMOVDQU16.Z (AX), K1, Z30
@@ -18085,110 +15135,10 @@ load_1419:
 
 entry513:
 	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x01
-	JE   asked513
 	CMPQ 192(DI), $0x02
 	JE   whole1x513
 	CMPQ 192(DI), $0x03
 	JE   whole2x513
-
-near513:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x02
-	JB           load_1421
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  5504(R15), Z29, Z16
-	VFMADD231PS  5568(R15), Z30, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-
-load_1421:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  5632(R15), Z29, K5, Z16
-	VFMADD231PS  5696(R15), Z30, K6, Z16
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 4(R11), Z31
-	CMPQ         CX, $0x02
-	JB           load_1423
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  5760(R15), Z29, Z17
-	VFMADD231PS  5824(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-
-load_1423:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  5888(R15), Z29, K5, Z17
-	VFMADD231PS  5952(R15), Z30, K6, Z17
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 8(R11), Z31
-	CMPQ         CX, $0x02
-	JB           load_1425
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  6016(R15), Z29, Z17
-	VFMADD231PS  6080(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-
-load_1425:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  6144(R15), Z29, K5, Z17
-	VFMADD231PS  6208(R15), Z30, K6, Z17
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	ADDQ         96(DI), AX
-	VPXORD       Z18, Z18, Z18
-	VBROADCASTSS 12(R11), Z31
-	CMPQ         CX, $0x02
-	JB           load_1427
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  6272(R15), Z29, Z18
-	VFMADD231PS  6336(R15), Z30, Z18
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-
-load_1427:
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 6400(R15), Z29, Z18
-	VFMADD231PS 6464(R15), Z30, Z18
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near513
-	JMP         scores4
 
 asked513:
 	MOVL         (R8), AX
@@ -18204,7 +15154,7 @@ asked513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1429
+	JB           load_1768
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5504(R15), Z29, Z16
@@ -18213,7 +15163,7 @@ asked513:
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 
-load_1429:
+load_1768:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5632(R15), Z29, K5, Z16
@@ -18226,7 +15176,7 @@ load_1429:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1431
+	JB           load_1770
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5760(R15), Z29, Z17
@@ -18235,7 +15185,7 @@ load_1429:
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 
-load_1431:
+load_1770:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z17
@@ -18251,7 +15201,7 @@ load_1431:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1433
+	JB           load_1772
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6016(R15), Z29, Z17
@@ -18260,7 +15210,7 @@ load_1431:
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 
-load_1433:
+load_1772:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  6144(R15), Z29, K5, Z17
@@ -18273,7 +15223,7 @@ load_1433:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         96(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1435
+	JB           load_1774
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6272(R15), Z29, Z18
@@ -18282,7 +15232,7 @@ load_1433:
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 
-load_1435:
+load_1774:
 	SUBQ        112(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -18310,7 +15260,7 @@ load_1435:
 whole1x513:
 	LEAQ (R12)(R14*1), R9
 	CMPQ R9, BP
-	JA   near513
+	JA   asked513
 
 whole1xagain513:
 	MOVL         (R8), AX
@@ -18376,7 +15326,7 @@ whole1xagain513:
 whole2x513:
 	LEAQ (R12)(R14*1), R9
 	CMPQ R9, BP
-	JA   near513
+	JA   asked513
 
 whole2xagain513:
 	MOVL         (R8), AX
@@ -18485,7 +15435,7 @@ done513:
 	TESTQ   $0x00000010, 184(DI)
 	JZ      stage513
 	CMPQ    80(DI), $0x02
-	JB      load_1437
+	JB      load_1776
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18494,7 +15444,7 @@ done513:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, -64(CX)
 
-load_1437:
+load_1776:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -18504,7 +15454,7 @@ load_1437:
 	VMOVDQU16 Z2, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1439
+	JB        load_1778
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -18513,7 +15463,7 @@ load_1437:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, -64(CX)
 
-load_1439:
+load_1778:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -18523,7 +15473,7 @@ load_1439:
 	VMOVDQU16 Z6, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1441
+	JB        load_1780
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -18532,7 +15482,7 @@ load_1439:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, -64(CX)
 
-load_1441:
+load_1780:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -18542,7 +15492,7 @@ load_1441:
 	VMOVDQU16 Z10, (CX)
 	ADDQ      152(DI), CX
 	CMPQ      80(DI), $0x02
-	JB        load_1443
+	JB        load_1782
 	VMOVUPS   joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -18551,7 +15501,7 @@ load_1441:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, -64(CX)
 
-load_1443:
+load_1782:
 	SUBQ    160(DI), CX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -18583,7 +15533,7 @@ stage513:
 
 stream513:
 	CMPQ    80(DI), $0x02
-	JB      load_1445
+	JB      load_1784
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -18592,7 +15542,7 @@ stream513:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, -64(CX)
 
-load_1445:
+load_1784:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -18602,7 +15552,7 @@ load_1445:
 	VMOVNTPS Z2, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1447
+	JB       load_1786
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -18611,7 +15561,7 @@ load_1445:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, -64(CX)
 
-load_1447:
+load_1786:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -18621,7 +15571,7 @@ load_1447:
 	VMOVNTPS Z6, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1449
+	JB       load_1788
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -18630,7 +15580,7 @@ load_1447:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, -64(CX)
 
-load_1449:
+load_1788:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -18640,7 +15590,7 @@ load_1449:
 	VMOVNTPS Z10, (CX)
 	ADDQ     152(DI), CX
 	CMPQ     80(DI), $0x02
-	JB       load_1451
+	JB       load_1790
 	VMOVUPS  joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -18649,7 +15599,7 @@ load_1449:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, -64(CX)
 
-load_1451:
+load_1790:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -18713,66 +15663,8 @@ start1057:
 	JMP         batch512
 
 entry1057:
-	CMPQ 192(DI), $0x01
-	JE   asked1057
-
-near1057:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5888(R15), Z29, Z18
-	VFMADD231PS 5952(R15), Z30, Z18
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          near1057
-	JMP         scores8
+	CMPQ 192(DI), $0x00
+	JE   near1057
 
 asked1057:
 	MOVL        (R8), AX
@@ -18845,6 +15737,64 @@ asked1057:
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
 	JB          asked1057
+	JMP         scores8
+
+near1057:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      5888(R15), Z29, Z18
+	VFMADD231PS 5952(R15), Z30, Z18
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          near1057
 	JMP         scores8
 
 done1057:
@@ -18971,42 +15921,8 @@ start1121:
 	JMP         batch512
 
 entry1121:
-	CMPQ 192(DI), $0x01
-	JE   asked1121
-
-near1121:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5632(R15), Z29, Z17
-	VFMADD231PS 5696(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          near1121
-	JMP         scores8
+	CMPQ 192(DI), $0x00
+	JE   near1121
 
 asked1121:
 	MOVL        (R8), AX
@@ -19051,6 +15967,40 @@ asked1121:
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
 	JB          asked1121
+	JMP         scores8
+
+near1121:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      5632(R15), Z29, Z17
+	VFMADD231PS 5696(R15), Z30, Z17
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          near1121
 	JMP         scores8
 
 done1121:
@@ -19178,90 +16128,6 @@ start1024:
 	JMP         batch512
 
 entry1024:
-	CMPQ 192(DI), $0x01
-	JE   asked1024
-
-near1024:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5952(R15), Z29, Z19
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           near1024
-	JMP          scores8
-
 asked1024:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
@@ -19524,108 +16390,8 @@ start1025:
 	JMP         batch512
 
 entry1025:
-	CMPQ 192(DI), $0x01
-	JE   asked1025
 	CMPQ 192(DI), $0x02
 	JE   whole1x1025
-
-near1025:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  5568(R15), Z30, K6, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  5696(R15), Z30, K6, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	VFMADD231PS  5824(R15), Z30, K6, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	VFMADD231PS  5952(R15), Z30, K6, Z18
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	VFMADD231PS  6080(R15), Z30, K6, Z17
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	VFMADD231PS  6208(R15), Z30, K6, Z18
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	VFMADD231PS  6336(R15), Z30, K6, Z18
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	SUBQ         112(DI), AX
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VMULPS       6400(R15), Z29, Z19
-	VFMADD231PS  6464(R15), Z30, Z19
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           near1025
-	JMP          scores8
 
 asked1025:
 	MOVL         (R8), AX
@@ -19751,7 +16517,7 @@ asked1025:
 whole1x1025:
 	LEAQ (R12)(R14*1), R9
 	CMPQ R9, BP
-	JA   near1025
+	JA   asked1025
 
 whole1xagain1025:
 	MOVL         (R8), AX
@@ -20116,115 +16882,6 @@ start2081:
 	JMP         batch512
 
 entry2081:
-	CMPQ 192(DI), $0x01
-	JE   asked2081
-
-near2081:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5888(R15), Z29, K5, Z18
-	VFMADD231PS 5952(R15), Z30, K6, Z18
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     32(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    6016(R15), Z29, K5, Z17
-	VFMADD231PS 6080(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     40(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    6144(R15), Z29, K5, Z18
-	VFMADD231PS 6208(R15), Z30, K6, Z18
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     48(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    6272(R15), Z29, K5, Z18
-	VFMADD231PS 6336(R15), Z30, K6, Z18
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     56(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      6400(R15), Z29, Z19
-	VFMADD231PS 6464(R15), Z30, Z19
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VSHUFF32X4  $0x88, Z19, Z18, Z25
-	VSHUFF32X4  $0xdd, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x40, R11
-	CMPQ        R8, R12
-	JB          near2081
-	JMP         scores16
-
 asked2081:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
@@ -20568,66 +17225,8 @@ start2145:
 	JMP         batch512
 
 entry2145:
-	CMPQ 192(DI), $0x01
-	JE   asked2145
-
-near2145:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     32(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     48(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5888(R15), Z29, Z18
-	VFMADD231PS 5952(R15), Z30, Z18
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x40, R11
-	CMPQ        R8, R12
-	JB          near2145
-	JMP         scores16
+	CMPQ 192(DI), $0x00
+	JE   near2145
 
 asked2145:
 	MOVL        (R8), AX
@@ -20700,6 +17299,64 @@ asked2145:
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
 	JB          asked2145
+	JMP         scores16
+
+near2145:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+	ADDQ        96(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	SUBQ        112(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      5888(R15), Z29, Z18
+	VFMADD231PS 5952(R15), Z30, Z18
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          near2145
 	JMP         scores16
 
 done2145:
@@ -20919,162 +17576,6 @@ start2048:
 	JMP         batch512
 
 entry2048:
-	CMPQ 192(DI), $0x01
-	JE   asked2048
-
-near2048:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         96(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         96(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         96(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         96(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         96(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z20
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           near2048
-	JMP          scores16
-
 asked2048:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
@@ -21471,7 +17972,7 @@ group1:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x40
-	JAE         whole_1679
+	JAE         whole_1978
 	MOVQ        CX, R9
 	IMUL3Q      $0x01, R9, R9
 	SHRQ        $0x02, R9
@@ -21480,7 +17981,7 @@ group1:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1679:
+whole_1978:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -21728,10 +18229,10 @@ total1:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000081
-	JB         below_1680
+	JB         below_1979
 	JMP        done129
 
-below_1680:
+below_1979:
 	JMP done128
 
 scores2:
@@ -21782,7 +18283,7 @@ group2:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x20
-	JAE         whole_1681
+	JAE         whole_1980
 	MOVQ        CX, R9
 	IMUL3Q      $0x02, R9, R9
 	SHRQ        $0x02, R9
@@ -21791,7 +18292,7 @@ group2:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1681:
+whole_1980:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -21941,15 +18442,15 @@ total2:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000101
-	JB         below_1682
+	JB         below_1981
 	CMPQ       72(DI), $0x00000121
-	JB         below_1683
+	JB         below_1982
 	JMP        done289
 
-below_1683:
+below_1982:
 	JMP done257
 
-below_1682:
+below_1981:
 	JMP done256
 
 scores4:
@@ -21984,7 +18485,7 @@ group4:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x10
-	JAE         whole_1684
+	JAE         whole_1983
 	MOVQ        CX, R9
 	IMUL3Q      $0x04, R9, R9
 	SHRQ        $0x02, R9
@@ -21993,7 +18494,7 @@ group4:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1684:
+whole_1983:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -22081,20 +18582,20 @@ total4:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000221
-	JB         below_1685
+	JB         below_1984
 	CMPQ       72(DI), $0x00000261
-	JB         below_1686
+	JB         below_1985
 	JMP        done609
 
-below_1686:
+below_1985:
 	JMP done545
 
-below_1685:
+below_1984:
 	CMPQ 72(DI), $0x00000201
-	JB   below_1687
+	JB   below_1986
 	JMP  done513
 
-below_1687:
+below_1986:
 	JMP done512
 
 scores8:
@@ -22121,7 +18622,7 @@ group8:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x08
-	JAE         whole_1688
+	JAE         whole_1987
 	MOVQ        CX, R9
 	IMUL3Q      $0x08, R9, R9
 	SHRQ        $0x02, R9
@@ -22130,7 +18631,7 @@ group8:
 	KMOVW       R9, K4
 	MOVQ        392(DI), AX
 
-whole_1688:
+whole_1987:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    416(DI), $0x00
@@ -22190,20 +18691,20 @@ total8:
 	KMOVW      AX, K2
 	VMOVUPS    Z27, K2, (R9)
 	CMPQ       72(DI), $0x00000421
-	JB         below_1689
+	JB         below_1988
 	CMPQ       72(DI), $0x00000461
-	JB         below_1690
+	JB         below_1989
 	JMP        done1121
 
-below_1690:
+below_1989:
 	JMP done1057
 
-below_1689:
+below_1988:
 	CMPQ 72(DI), $0x00000401
-	JB   below_1691
+	JB   below_1990
 	JMP  done1025
 
-below_1691:
+below_1990:
 	JMP done1024
 
 scores16:
@@ -22269,15 +18770,15 @@ total16:
 	KMOVW   AX, K2
 	VMOVUPS Z27, K2, (R9)
 	CMPQ    72(DI), $0x00000821
-	JB      below_1692
+	JB      below_1991
 	CMPQ    72(DI), $0x00000861
-	JB      below_1693
+	JB      below_1992
 	JMP     done2145
 
-below_1693:
+below_1992:
 	JMP done2081
 
-below_1692:
+below_1991:
 	JMP done2048
 
 singles:
@@ -22402,2178 +18903,12 @@ written:
 	VZEROUPPER
 	RET
 
-// func dotHeads512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
-TEXT ·dotHeads512b16(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	ADDQ         224(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         72(DI), R11
-	MOVQ         80(DI), R12
-	MOVQ         88(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         56(DI), R9
-	KMOVD        R9, K1
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R13
-	MOVQ         216(DI), R10
-	MOVQ         200(DI), R9
-	VMOVDQU32    (R9), Z23
-	MOVQ         264(DI), R9
-	KMOVW        R9, K5
-	MOVQ         272(DI), R9
-	KMOVW        R9, K6
-	CMPQ         208(DI), $0x00000080
-	JE           row128
-	CMPQ         208(DI), $0x00000081
-	JE           row129
-	CMPQ         208(DI), $0x00000121
-	JE           row289
-	CMPQ         208(DI), $0x00000100
-	JE           row256
-	CMPQ         208(DI), $0x00000101
-	JE           row257
-	CMPQ         208(DI), $0x00000221
-	JE           row545
-	CMPQ         208(DI), $0x00000261
-	JE           row609
-	CMPQ         208(DI), $0x00000200
-	JE           row512
-	CMPQ         208(DI), $0x00000201
-	JE           row513
-	CMPQ         208(DI), $0x00000421
-	JE           row1057
-	CMPQ         208(DI), $0x00000461
-	JE           row1121
-	CMPQ         208(DI), $0x00000400
-	JE           row1024
-	CMPQ         208(DI), $0x00000401
-	JE           row1025
-	CMPQ         208(DI), $0x00000821
-	JE           row2081
-	CMPQ         208(DI), $0x00000861
-	JE           row2145
-	CMPQ         208(DI), $0x00000800
-	JE           row2048
-	RET
-
-row128:
-	CMPQ        152(DI), $0x00
-	JE          same128
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, (R15)
-
-same128:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	SUBQ        248(DI), AX
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS      (R15), Z29, Z16
-	PREFETCHT0  (R9)
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish1
-	CMPQ        R13, 192(DI)
-	JB          row128
-	JMP         finish1
-
-row129:
-	CMPQ  152(DI), $0x00
-	JE    same129
-	MOVQ  160(DI), AX
-	IMULQ DX, AX
-	ADDQ  152(DI), AX
-	ADDQ  224(DI), AX
-	LEAQ  (AX)(BX*8), R9
-	CMPQ  216(DI), $0x05
-	JAE   above_1704
-	CMPQ  216(DI), $0x03
-	JAE   above_1705
-	CMPQ  216(DI), $0x02
-	JB    load_1696
-	JMP   load_1697
-
-above_1705:
-	CMPQ 216(DI), $0x04
-	JB   load_1698
-	JMP  load_1699
-
-above_1704:
-	CMPQ 216(DI), $0x07
-	JAE  above_1706
-	CMPQ 216(DI), $0x06
-	JB   load_1700
-	JMP  load_1701
-
-above_1706:
-	CMPQ       216(DI), $0x08
-	JB         load_1702
-	PREFETCHT0 -448(R9)
-	VPSLLD     $0x10, -448(AX), Z29
-	VPANDD     -448(AX), Z28, Z30
-	VMOVUPS    Z29, (R15)
-	VMOVUPS    Z30, 64(R15)
-
-load_1702:
-	PREFETCHT0 -384(R9)
-	VPSLLD     $0x10, -384(AX), Z29
-	VPANDD     -384(AX), Z28, Z30
-	VMOVUPS    Z29, 128(R15)
-	VMOVUPS    Z30, 192(R15)
-
-load_1701:
-	PREFETCHT0 -320(R9)
-	VPSLLD     $0x10, -320(AX), Z29
-	VPANDD     -320(AX), Z28, Z30
-	VMOVUPS    Z29, 256(R15)
-	VMOVUPS    Z30, 320(R15)
-
-load_1700:
-	PREFETCHT0 -256(R9)
-	VPSLLD     $0x10, -256(AX), Z29
-	VPANDD     -256(AX), Z28, Z30
-	VMOVUPS    Z29, 384(R15)
-	VMOVUPS    Z30, 448(R15)
-
-load_1699:
-	PREFETCHT0 -192(R9)
-	VPSLLD     $0x10, -192(AX), Z29
-	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 512(R15)
-	VMOVUPS    Z30, 576(R15)
-
-load_1698:
-	PREFETCHT0 -128(R9)
-	VPSLLD     $0x10, -128(AX), Z29
-	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 640(R15)
-	VMOVUPS    Z30, 704(R15)
-
-load_1697:
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 768(R15)
-	VMOVUPS    Z30, 832(R15)
-
-load_1696:
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
-
-same129:
-	MOVQ   BX, AX
-	IMULQ  DX, AX
-	ADDQ   SI, AX
-	LEAQ   (AX)(BX*8), R9
-	VPXORD Z16, Z16, Z16
-	CMPQ   R10, $0x05
-	JAE    above_1715
-	CMPQ   R10, $0x03
-	JAE    above_1716
-	CMPQ   R10, $0x02
-	JB     load_1707
-	JMP    load_1708
-
-above_1716:
-	CMPQ R10, $0x04
-	JB   load_1709
-	JMP  load_1710
-
-above_1715:
-	CMPQ R10, $0x07
-	JAE  above_1717
-	CMPQ R10, $0x06
-	JB   load_1711
-	JMP  load_1712
-
-above_1717:
-	CMPQ        R10, $0x08
-	JB          load_1713
-	VPSLLD      $0x10, -448(AX), Z29
-	VPANDD      -448(AX), Z28, Z30
-	VFMADD231PS (R15), Z29, Z16
-	VFMADD231PS 64(R15), Z30, Z16
-	PREFETCHT0  -448(R9)
-
-load_1713:
-	VPSLLD      $0x10, -384(AX), Z29
-	VPANDD      -384(AX), Z28, Z30
-	VFMADD231PS 128(R15), Z29, Z16
-	VFMADD231PS 192(R15), Z30, Z16
-	PREFETCHT0  -384(R9)
-
-load_1712:
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VFMADD231PS 256(R15), Z29, Z16
-	VFMADD231PS 320(R15), Z30, Z16
-	PREFETCHT0  -320(R9)
-
-load_1711:
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VFMADD231PS 384(R15), Z29, Z16
-	VFMADD231PS 448(R15), Z30, Z16
-	PREFETCHT0  -256(R9)
-
-load_1710:
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 512(R15), Z29, Z16
-	VFMADD231PS 576(R15), Z30, Z16
-	PREFETCHT0  -192(R9)
-
-load_1709:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 640(R15), Z29, Z16
-	VFMADD231PS 704(R15), Z30, Z16
-	PREFETCHT0  -128(R9)
-
-load_1708:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 768(R15), Z29, Z16
-	VFMADD231PS 832(R15), Z30, Z16
-	PREFETCHT0  -64(R9)
-
-load_1707:
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 896(R15), Z29, Z16
-	VFMADD231PS 960(R15), Z30, Z16
-	PREFETCHT0  (R9)
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish1
-	CMPQ        R13, 192(DI)
-	JB          row129
-	JMP         finish1
-
-row289:
-	CMPQ        152(DI), $0x00
-	JE          same289
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-
-same289:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      (R15), Z29, Z16
-	VFMADD231PS 64(R15), Z30, Z16
-	PREFETCHT0  (R9)
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish2
-	CMPQ        R13, 192(DI)
-	JB          row289
-	JMP         finish2
-
-row256:
-	CMPQ        152(DI), $0x00
-	JE          same256
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, (R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 64(R15)
-
-same256:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    (R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS      64(R15), Z29, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish2
-	CMPQ        R13, 192(DI)
-	JB          row256
-	JMP         finish2
-
-row257:
-	CMPQ  152(DI), $0x00
-	JE    same257
-	MOVQ  160(DI), AX
-	IMULQ DX, AX
-	ADDQ  152(DI), AX
-	ADDQ  224(DI), AX
-	LEAQ  (AX)(BX*8), R9
-	CMPQ  216(DI), $0x03
-	JAE   above_1728
-	CMPQ  216(DI), $0x02
-	JB    load_1724
-	JMP   load_1725
-
-above_1728:
-	CMPQ       216(DI), $0x04
-	JB         load_1726
-	PREFETCHT0 -192(R9)
-	VPSLLD     $0x10, -192(AX), Z29
-	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, (R15)
-	VMOVUPS    Z30, 64(R15)
-
-load_1726:
-	PREFETCHT0 -128(R9)
-	VPSLLD     $0x10, -128(AX), Z29
-	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 128(R15)
-	VMOVUPS    Z30, 192(R15)
-
-load_1725:
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 256(R15)
-	VMOVUPS    Z30, 320(R15)
-
-load_1724:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 384(R15)
-	VMOVUPS    Z30, 448(R15)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	CMPQ       216(DI), $0x03
-	JAE        above_1733
-	CMPQ       216(DI), $0x02
-	JB         load_1729
-	JMP        load_1730
-
-above_1733:
-	CMPQ       216(DI), $0x04
-	JB         load_1731
-	PREFETCHT0 -192(R9)
-	VPSLLD     $0x10, -192(AX), Z29
-	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 512(R15)
-	VMOVUPS    Z30, 576(R15)
-
-load_1731:
-	PREFETCHT0 -128(R9)
-	VPSLLD     $0x10, -128(AX), Z29
-	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 640(R15)
-	VMOVUPS    Z30, 704(R15)
-
-load_1730:
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 768(R15)
-	VMOVUPS    Z30, 832(R15)
-
-load_1729:
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
-
-same257:
-	MOVQ   BX, AX
-	IMULQ  DX, AX
-	ADDQ   SI, AX
-	LEAQ   (AX)(BX*8), R9
-	VPXORD Z16, Z16, Z16
-	CMPQ   R10, $0x03
-	JAE    above_1738
-	CMPQ   R10, $0x02
-	JB     load_1734
-	JMP    load_1735
-
-above_1738:
-	CMPQ        R10, $0x04
-	JB          load_1736
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS (R15), Z29, Z16
-	VFMADD231PS 64(R15), Z30, Z16
-	PREFETCHT0  -192(R9)
-
-load_1736:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 128(R15), Z29, Z16
-	VFMADD231PS 192(R15), Z30, Z16
-	PREFETCHT0  -128(R9)
-
-load_1735:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 256(R15), Z29, Z16
-	VFMADD231PS 320(R15), Z30, Z16
-	PREFETCHT0  -64(R9)
-
-load_1734:
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VFMADD231PS 384(R15), Z29, K5, Z16
-	VFMADD231PS 448(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	CMPQ        R10, $0x03
-	JAE         above_1743
-	CMPQ        R10, $0x02
-	JB          load_1739
-	JMP         load_1740
-
-above_1743:
-	CMPQ        R10, $0x04
-	JB          load_1741
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 512(R15), Z29, Z17
-	VFMADD231PS 576(R15), Z30, Z17
-	PREFETCHT0  -192(R9)
-
-load_1741:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 640(R15), Z29, Z17
-	VFMADD231PS 704(R15), Z30, Z17
-	PREFETCHT0  -128(R9)
-
-load_1740:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 768(R15), Z29, Z17
-	VFMADD231PS 832(R15), Z30, Z17
-	PREFETCHT0  -64(R9)
-
-load_1739:
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 896(R15), Z29, Z17
-	VFMADD231PS 960(R15), Z30, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish2
-	CMPQ        R13, 192(DI)
-	JB          row257
-	JMP         finish2
-
-row545:
-	CMPQ        152(DI), $0x00
-	JE          same545
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-
-same545:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    (R15), Z29, K5, Z16
-	VFMADD231PS 64(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      128(R15), Z29, Z17
-	VFMADD231PS 192(R15), Z30, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish4
-	CMPQ        R13, 192(DI)
-	JB          row545
-	JMP         finish4
-
-row609:
-	CMPQ        152(DI), $0x00
-	JE          same609
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-
-same609:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      (R15), Z29, Z16
-	VFMADD231PS 64(R15), Z30, Z16
-	PREFETCHT0  (R9)
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish4
-	CMPQ        R13, 192(DI)
-	JB          row609
-	JMP         finish4
-
-row512:
-	CMPQ        152(DI), $0x00
-	JE          same512
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, (R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 128(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 192(R15)
-
-same512:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    (R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    64(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    128(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS      192(R15), Z29, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish4
-	CMPQ        R13, 192(DI)
-	JB          row512
-	JMP         finish4
-
-row513:
-	CMPQ       152(DI), $0x00
-	JE         same513
-	MOVQ       160(DI), AX
-	IMULQ      DX, AX
-	ADDQ       152(DI), AX
-	ADDQ       224(DI), AX
-	LEAQ       (AX)(BX*8), R9
-	CMPQ       216(DI), $0x02
-	JB         load_1758
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, (R15)
-	VMOVUPS    Z30, 64(R15)
-
-load_1758:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 128(R15)
-	VMOVUPS    Z30, 192(R15)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	CMPQ       216(DI), $0x02
-	JB         load_1760
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 256(R15)
-	VMOVUPS    Z30, 320(R15)
-
-load_1760:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 384(R15)
-	VMOVUPS    Z30, 448(R15)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	CMPQ       216(DI), $0x02
-	JB         load_1762
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 512(R15)
-	VMOVUPS    Z30, 576(R15)
-
-load_1762:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 640(R15)
-	VMOVUPS    Z30, 704(R15)
-	ADDQ       232(DI), AX
-	ADDQ       232(DI), R9
-	CMPQ       216(DI), $0x02
-	JB         load_1764
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 768(R15)
-	VMOVUPS    Z30, 832(R15)
-
-load_1764:
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
-
-same513:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPXORD      Z16, Z16, Z16
-	CMPQ        R10, $0x02
-	JB          load_1766
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS (R15), Z29, Z16
-	VFMADD231PS 64(R15), Z30, Z16
-	PREFETCHT0  -64(R9)
-
-load_1766:
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VFMADD231PS 128(R15), Z29, K5, Z16
-	VFMADD231PS 192(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	CMPQ        R10, $0x02
-	JB          load_1768
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 256(R15), Z29, Z17
-	VFMADD231PS 320(R15), Z30, Z17
-	PREFETCHT0  -64(R9)
-
-load_1768:
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VFMADD231PS 384(R15), Z29, K5, Z17
-	VFMADD231PS 448(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	VPXORD      Z17, Z17, Z17
-	ADDQ        232(DI), R9
-	CMPQ        R10, $0x02
-	JB          load_1770
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 512(R15), Z29, Z17
-	VFMADD231PS 576(R15), Z30, Z17
-	PREFETCHT0  -64(R9)
-
-load_1770:
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VFMADD231PS 640(R15), Z29, K5, Z17
-	VFMADD231PS 704(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	VPXORD      Z18, Z18, Z18
-	ADDQ        232(DI), R9
-	CMPQ        R10, $0x02
-	JB          load_1772
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 768(R15), Z29, Z18
-	VFMADD231PS 832(R15), Z30, Z18
-	PREFETCHT0  -64(R9)
-
-load_1772:
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 896(R15), Z29, Z18
-	VFMADD231PS 960(R15), Z30, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish4
-	CMPQ        R13, 192(DI)
-	JB          row513
-	JMP         finish4
-
-row1057:
-	CMPQ        152(DI), $0x00
-	JE          same1057
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-
-same1057:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    (R15), Z29, K5, Z16
-	VFMADD231PS 64(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    128(R15), Z29, K5, Z17
-	VFMADD231PS 192(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    256(R15), Z29, K5, Z17
-	VFMADD231PS 320(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      384(R15), Z29, Z18
-	VFMADD231PS 448(R15), Z30, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish8
-	CMPQ        R13, 192(DI)
-	JB          row1057
-	JMP         finish8
-
-row1121:
-	CMPQ        152(DI), $0x00
-	JE          same1121
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-
-same1121:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    (R15), Z29, K5, Z16
-	VFMADD231PS 64(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      128(R15), Z29, Z17
-	VFMADD231PS 192(R15), Z30, Z17
-	PREFETCHT0  (R9)
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish8
-	CMPQ        R13, 192(DI)
-	JB          row1121
-	JMP         finish8
-
-row1024:
-	CMPQ        152(DI), $0x00
-	JE          same1024
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, (R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 128(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 192(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 256(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 320(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 384(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 448(R15)
-
-same1024:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    (R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    64(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    128(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    192(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    256(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    320(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    384(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS      448(R15), Z29, Z19
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish8
-	CMPQ        R13, 192(DI)
-	JB          row1024
-	JMP         finish8
-
-row1025:
-	CMPQ        152(DI), $0x00
-	JE          same1025
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
-
-same1025:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    (R15), Z29, K5, Z16
-	VFMADD231PS 64(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    128(R15), Z29, K5, Z17
-	VFMADD231PS 192(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    256(R15), Z29, K5, Z17
-	VFMADD231PS 320(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    384(R15), Z29, K5, Z18
-	VFMADD231PS 448(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    512(R15), Z29, K5, Z17
-	VFMADD231PS 576(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    640(R15), Z29, K5, Z18
-	VFMADD231PS 704(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    768(R15), Z29, K5, Z18
-	VFMADD231PS 832(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      896(R15), Z29, Z19
-	VFMADD231PS 960(R15), Z30, Z19
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish8
-	CMPQ        R13, 192(DI)
-	JB          row1025
-	JMP         finish8
-
-row2081:
-	CMPQ        152(DI), $0x00
-	JE          same2081
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 896(R15)
-	VMOVUPS     Z30, 960(R15)
-
-same2081:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    (R15), Z29, K5, Z16
-	VFMADD231PS 64(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    128(R15), Z29, K5, Z17
-	VFMADD231PS 192(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    256(R15), Z29, K5, Z17
-	VFMADD231PS 320(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    384(R15), Z29, K5, Z18
-	VFMADD231PS 448(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    512(R15), Z29, K5, Z17
-	VFMADD231PS 576(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    640(R15), Z29, K5, Z18
-	VFMADD231PS 704(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    768(R15), Z29, K5, Z18
-	VFMADD231PS 832(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      896(R15), Z29, Z19
-	VFMADD231PS 960(R15), Z30, Z19
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x88, Z19, Z18, Z25
-	VSHUFF32X4  $0xdd, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish16
-	CMPQ        R13, 192(DI)
-	JB          row2081
-	JMP         finish16
-
-row2145:
-	CMPQ        152(DI), $0x00
-	JE          same2145
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-
-same2145:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    (R15), Z29, K5, Z16
-	VFMADD231PS 64(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    128(R15), Z29, K5, Z17
-	VFMADD231PS 192(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    256(R15), Z29, K5, Z17
-	VFMADD231PS 320(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      384(R15), Z29, Z18
-	VFMADD231PS 448(R15), Z30, Z18
-	PREFETCHT0  (R9)
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish16
-	CMPQ        R13, 192(DI)
-	JB          row2145
-	JMP         finish16
-
-row2048:
-	CMPQ        152(DI), $0x00
-	JE          same2048
-	MOVQ        160(DI), AX
-	IMULQ       DX, AX
-	ADDQ        152(DI), AX
-	ADDQ        224(DI), AX
-	LEAQ        (AX)(BX*8), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, (R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 64(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 128(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 192(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 256(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 320(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 384(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 448(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 512(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 576(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 640(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 704(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 768(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 832(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 896(R15)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 960(R15)
-
-same2048:
-	MOVQ        BX, AX
-	IMULQ       DX, AX
-	ADDQ        SI, AX
-	LEAQ        (AX)(BX*8), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    (R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    64(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    128(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    192(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    256(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    320(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    384(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    448(R15), Z29, K5, Z19
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    512(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    576(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    640(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    704(R15), Z29, K5, Z19
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    768(R15), Z29, K5, Z18
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    832(R15), Z29, K5, Z19
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS.Z    896(R15), Z29, K5, Z19
-	PREFETCHT0  (R9)
-	ADDQ        232(DI), AX
-	ADDQ        232(DI), R9
-	SUBQ        248(DI), AX
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMULPS      960(R15), Z29, Z20
-	PREFETCHT0  (R9)
-	VSHUFF32X4  $0x44, Z20, Z19, Z25
-	VSHUFF32X4  $0xee, Z20, Z19, Z26
-	VADDPS      Z26, Z25, Z19
-	VSHUFF32X4  $0x88, Z19, Z18, Z25
-	VSHUFF32X4  $0xdd, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	INCQ        DX
-	CMPQ        DX, 16(DI)
-	JAE         finish16
-	CMPQ        R13, 192(DI)
-	JB          row2048
-	JMP         finish16
-
-finish1:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x04, CX
-
-fold128:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished128
-	SHRQ       $0x06, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x44, Z17, Z16, Z25
-	VSHUFF32X4 $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    512(AX), Z17
-	VMOVUPS    576(AX), Z18
-	VSHUFF32X4 $0x44, Z18, Z17, Z25
-	VSHUFF32X4 $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    640(AX), Z18
-	VMOVUPS    704(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    768(AX), Z18
-	VMOVUPS    832(AX), Z19
-	VSHUFF32X4 $0x44, Z19, Z18, Z25
-	VSHUFF32X4 $0xee, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VMOVUPS    896(AX), Z19
-	VMOVUPS    960(AX), Z20
-	VSHUFF32X4 $0x44, Z20, Z19, Z25
-	VSHUFF32X4 $0xee, Z20, Z19, Z26
-	VADDPS     Z26, Z25, Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x04
-	JNE        apart128
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put128
-
-apart128:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put128:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000400, AX
-	JMP  fold128
-
-finished128:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end128
-	CMPQ 208(DI), $0x00000080
-	JE   row128
-	CMPQ 208(DI), $0x00000081
-	JE   row129
-
-end128:
-	VZEROUPPER
-	RET
-
-finish2:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x03, CX
-
-fold256:
-	MOVQ       R13, R9
-	SUBQ       AX, R9
-	JBE        finished256
-	SHRQ       $0x05, R9
-	MOVL       $0x00000010, R15
-	CMPQ       R9, R15
-	CMOVQHI    R15, R9
-	MOVL       $0x0000ffff, R15
-	BZHIL      R9, R15, R9
-	KMOVW      R9, K2
-	VMOVUPS    (AX), Z16
-	VMOVUPS    64(AX), Z17
-	VSHUFF32X4 $0x88, Z17, Z16, Z25
-	VSHUFF32X4 $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    128(AX), Z17
-	VMOVUPS    192(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x44, Z17, Z16, Z25
-	VSHUFPS    $0xee, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    256(AX), Z17
-	VMOVUPS    320(AX), Z18
-	VSHUFF32X4 $0x88, Z18, Z17, Z25
-	VSHUFF32X4 $0xdd, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VMOVUPS    384(AX), Z18
-	VMOVUPS    448(AX), Z19
-	VSHUFF32X4 $0x88, Z19, Z18, Z25
-	VSHUFF32X4 $0xdd, Z19, Z18, Z26
-	VADDPS     Z26, Z25, Z18
-	VSHUFPS    $0x44, Z18, Z17, Z25
-	VSHUFPS    $0xee, Z18, Z17, Z26
-	VADDPS     Z26, Z25, Z17
-	VSHUFPS    $0x88, Z17, Z16, Z25
-	VSHUFPS    $0xdd, Z17, Z16, Z26
-	VADDPS     Z26, Z25, Z16
-	VMOVUPS    transposed<>+0(SB), Z30
-	VPERMPS    Z16, Z30, Z16
-	MOVQ       176(DI), R15
-	CMPQ       R12, $0x08
-	JNE        apart256
-	VMOVUPS    Z16, K2, (R15)
-	JMP        put256
-
-apart256:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put256:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000200, AX
-	JMP  fold256
-
-finished256:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end256
-	CMPQ 208(DI), $0x00000121
-	JE   row289
-	CMPQ 208(DI), $0x00000100
-	JE   row256
-	CMPQ 208(DI), $0x00000101
-	JE   row257
-
-end256:
-	VZEROUPPER
-	RET
-
-finish4:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x02, CX
-
-fold512:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished512
-	SHRQ    $0x04, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x44, Z17, Z16, Z25
-	VSHUFPS $0xee, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS 128(AX), Z17
-	VMOVUPS 192(AX), Z18
-	VSHUFPS $0x44, Z18, Z17, Z25
-	VSHUFPS $0xee, Z18, Z17, Z26
-	VADDPS  Z26, Z25, Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x10
-	JNE     apart512
-	VMOVUPS Z16, K2, (R15)
-	JMP     put512
-
-apart512:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put512:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000100, AX
-	JMP  fold512
-
-finished512:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end512
-	CMPQ 208(DI), $0x00000221
-	JE   row545
-	CMPQ 208(DI), $0x00000261
-	JE   row609
-	CMPQ 208(DI), $0x00000200
-	JE   row512
-	CMPQ 208(DI), $0x00000201
-	JE   row513
-
-end512:
-	VZEROUPPER
-	RET
-
-finish8:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x01, CX
-
-fold1024:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished1024
-	SHRQ    $0x03, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS 64(AX), Z17
-	VSHUFPS $0x88, Z17, Z16, Z25
-	VSHUFPS $0xdd, Z17, Z16, Z26
-	VADDPS  Z26, Z25, Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x20
-	JNE     apart1024
-	VMOVUPS Z16, K2, (R15)
-	JMP     put1024
-
-apart1024:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put1024:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000080, AX
-	JMP  fold1024
-
-finished1024:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end1024
-	CMPQ 208(DI), $0x00000421
-	JE   row1057
-	CMPQ 208(DI), $0x00000461
-	JE   row1121
-	CMPQ 208(DI), $0x00000400
-	JE   row1024
-	CMPQ 208(DI), $0x00000401
-	JE   row1025
-
-end1024:
-	VZEROUPPER
-	RET
-
-finish16:
-	MOVQ 184(DI), AX
-	MOVQ R12, CX
-	SHLQ $0x00, CX
-
-fold2048:
-	MOVQ    R13, R9
-	SUBQ    AX, R9
-	JBE     finished2048
-	SHRQ    $0x02, R9
-	MOVL    $0x00000010, R15
-	CMPQ    R9, R15
-	CMOVQHI R15, R9
-	MOVL    $0x0000ffff, R15
-	BZHIL   R9, R15, R9
-	KMOVW   R9, K2
-	VMOVUPS (AX), Z16
-	VMOVUPS transposed<>+0(SB), Z30
-	VPERMPS Z16, Z30, Z16
-	MOVQ    176(DI), R15
-	CMPQ    R12, $0x40
-	JNE     apart2048
-	VMOVUPS Z16, K2, (R15)
-	JMP     put2048
-
-apart2048:
-	VSCATTERDPS Z16, K2, (R15)(Z23*4)
-
-put2048:
-	ADDQ CX, R15
-	MOVQ R15, 176(DI)
-	ADDQ $0x00000040, AX
-	JMP  fold2048
-
-finished2048:
-	MOVQ 184(DI), R13
-	MOVQ 168(DI), R15
-	CMPQ DX, 16(DI)
-	JAE  end2048
-	CMPQ 208(DI), $0x00000821
-	JE   row2081
-	CMPQ 208(DI), $0x00000861
-	JE   row2145
-	CMPQ 208(DI), $0x00000800
-	JE   row2048
-
-end2048:
-	VZEROUPPER
-	RET
-
 // func headGrad512b16(a *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F
 TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         224(DI), SI
+	ADDQ         184(DI), SI
 	MOVQ         32(DI), BX
 	MOVQ         72(DI), R11
 	MOVQ         80(DI), R12
@@ -24599,9 +18934,9 @@ TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	VMOVDQU32    896(R13), Z24
 	VMOVDQU32    960(R13), Z25
 	MOVQ         40(DI), CX
-	MOVQ         168(DI), R9
+	MOVQ         160(DI), R9
 	MOVQ         152(DI), R15
-	MOVQ         216(DI), R10
+	MOVQ         176(DI), R10
 	MOVQ         144(DI), AX
 	KMOVW        AX, K2
 	MOVQ         SI, AX
@@ -24623,7 +18958,7 @@ TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	VMOVUPS      960(R9), Z15
 	TESTQ        CX, CX
 	JZ           row
-	ADDQ         224(DI), CX
+	ADDQ         184(DI), CX
 
 row:
 	VMOVUPS.Z (R11), K2, Z26
@@ -24632,28 +18967,28 @@ row:
 	TESTQ     $0x00000010, 64(DI)
 	JZ        rounded
 	CMPQ      R10, $0x05
-	JAE       above_1882
+	JAE       above_2001
 	CMPQ      R10, $0x03
-	JAE       above_1883
+	JAE       above_2002
 	CMPQ      R10, $0x02
-	JB        load_1874
-	JMP       load_1875
+	JB        load_1993
+	JMP       load_1994
 
-above_1883:
+above_2002:
 	CMPQ R10, $0x04
-	JB   load_1876
-	JMP  load_1877
+	JB   load_1995
+	JMP  load_1996
 
-above_1882:
+above_2001:
 	CMPQ R10, $0x07
-	JAE  above_1884
+	JAE  above_2003
 	CMPQ R10, $0x06
-	JB   load_1878
-	JMP  load_1879
+	JB   load_1997
+	JMP  load_1998
 
-above_1884:
+above_2003:
 	CMPQ        R10, $0x08
-	JB          load_1880
+	JB          load_1999
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -24671,7 +19006,7 @@ above_1884:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -448(CX)
 
-load_1880:
+load_1999:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -24689,7 +19024,7 @@ load_1880:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -384(CX)
 
-load_1879:
+load_1998:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -24707,7 +19042,7 @@ load_1879:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -320(CX)
 
-load_1878:
+load_1997:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -24723,7 +19058,7 @@ load_1878:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -256(CX)
 
-load_1877:
+load_1996:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -24739,7 +19074,7 @@ load_1877:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -192(CX)
 
-load_1876:
+load_1995:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -24755,7 +19090,7 @@ load_1876:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -128(CX)
 
-load_1875:
+load_1994:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -24771,7 +19106,7 @@ load_1875:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -64(CX)
 
-load_1874:
+load_1993:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24792,28 +19127,28 @@ dz:
 
 added:
 	CMPQ R10, $0x05
-	JAE  above_1893
+	JAE  above_2012
 	CMPQ R10, $0x03
-	JAE  above_1894
+	JAE  above_2013
 	CMPQ R10, $0x02
-	JB   load_1885
-	JMP  load_1886
+	JB   load_2004
+	JMP  load_2005
 
-above_1894:
+above_2013:
 	CMPQ R10, $0x04
-	JB   load_1887
-	JMP  load_1888
+	JB   load_2006
+	JMP  load_2007
 
-above_1893:
+above_2012:
 	CMPQ R10, $0x07
-	JAE  above_1895
+	JAE  above_2014
 	CMPQ R10, $0x06
-	JB   load_1889
-	JMP  load_1890
+	JB   load_2008
+	JMP  load_2009
 
-above_1895:
+above_2014:
 	CMPQ        R10, $0x08
-	JB          load_1891
+	JB          load_2010
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(AX), Z29
@@ -24824,7 +19159,7 @@ above_1895:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
 
-load_1891:
+load_2010:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(AX), Z29
@@ -24835,7 +19170,7 @@ load_1891:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
 
-load_1890:
+load_2009:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(AX), Z29
@@ -24846,7 +19181,7 @@ load_1890:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z5
 
-load_1889:
+load_2008:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(AX), Z29
 	VMOVUPS     -256(AX), Z30
@@ -24855,7 +19190,7 @@ load_1889:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS Z30, Z31, Z7
 
-load_1888:
+load_2007:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(AX), Z29
 	VMOVUPS     -192(AX), Z30
@@ -24864,7 +19199,7 @@ load_1888:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS Z30, Z31, Z9
 
-load_1887:
+load_2006:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(AX), Z29
 	VMOVUPS     -128(AX), Z30
@@ -24873,7 +19208,7 @@ load_1887:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS Z30, Z31, Z11
 
-load_1886:
+load_2005:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(AX), Z29
 	VMOVUPS     -64(AX), Z30
@@ -24882,7 +19217,7 @@ load_1886:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS Z30, Z31, Z13
 
-load_1885:
+load_2004:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -24916,28 +19251,28 @@ load_1885:
 
 rounded:
 	CMPQ R10, $0x05
-	JAE  above_1904
+	JAE  above_2023
 	CMPQ R10, $0x03
-	JAE  above_1905
+	JAE  above_2024
 	CMPQ R10, $0x02
-	JB   load_1896
-	JMP  load_1897
+	JB   load_2015
+	JMP  load_2016
 
-above_1905:
+above_2024:
 	CMPQ R10, $0x04
-	JB   load_1898
-	JMP  load_1899
+	JB   load_2017
+	JMP  load_2018
 
-above_1904:
+above_2023:
 	CMPQ R10, $0x07
-	JAE  above_1906
+	JAE  above_2025
 	CMPQ R10, $0x06
-	JB   load_1900
-	JMP  load_1901
+	JB   load_2019
+	JMP  load_2020
 
-above_1906:
+above_2025:
 	CMPQ        R10, $0x08
-	JB          load_1902
+	JB          load_2021
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -24967,7 +19302,7 @@ above_1906:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -448(CX)
 
-load_1902:
+load_2021:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -24997,7 +19332,7 @@ load_1902:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -384(CX)
 
-load_1901:
+load_2020:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -25027,7 +19362,7 @@ load_1901:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -320(CX)
 
-load_1900:
+load_2019:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -25055,7 +19390,7 @@ load_1900:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -256(CX)
 
-load_1899:
+load_2018:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -25083,7 +19418,7 @@ load_1899:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -192(CX)
 
-load_1898:
+load_2017:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -25111,7 +19446,7 @@ load_1898:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -128(CX)
 
-load_1897:
+load_2016:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -25139,7 +19474,7 @@ load_1897:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -64(CX)
 
-load_1896:
+load_2015:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -25167,6 +19502,637 @@ load_1896:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, (CX)
 	JMP         dz
+
+// func dotHeads512(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·dotHeads512(SB), NOSPLIT, $8-8
+	MOVQ   a+0(FP), DI
+	MOVQ   80(DI), DX
+	KMOVD  DX, K1
+	KXNORW K2, K2, K2
+	MOVQ   (DI), SI
+	MOVQ   24(DI), R8
+	MOVQ   16(DI), BP
+	MOVQ   40(DI), R14
+	MOVQ   48(DI), DX
+	MOVQ   88(DI), R11
+	MOVQ   96(DI), R12
+	MOVQ   104(DI), R13
+
+row:
+	MOVQ SI, AX
+	MOVQ R8, R9
+	MOVQ 8(DI), R10
+	LEAQ (SI)(R10*8), R10
+	MOVQ 32(DI), R15
+	LEAQ (R8)(R15*8), R15
+	MOVQ 56(DI), BX
+
+head:
+	PREFETCHT0 (R10)
+	PREFETCHT0 (R15)
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS.Z   (R9), Z29, K1, Z0
+	MOVQ       72(DI), CX
+	TESTQ      CX, CX
+	JZ         summed
+
+load:
+	PREFETCHT0  (R10)(CX*1)
+	PREFETCHT0  (R15)(CX*1)
+	VMOVUPS     (AX)(CX*1), Z29
+	VFMADD231PS (R9)(CX*1), Z29, Z0
+	ADDQ        $0x40, CX
+	JNZ         load
+
+summed:
+	ADDQ    BP, AX
+	ADDQ    R14, R9
+	ADDQ    BP, R10
+	ADDQ    R14, R15
+	VMOVUPS Z0, (R11)
+	ADDQ    $0x40, R11
+	CMPQ    R11, R12
+	JE      fold
+
+folded:
+	DECQ  BX
+	JNZ   head
+	ADDQ  8(DI), SI
+	ADDQ  32(DI), R8
+	DECQ  DX
+	JNZ   row
+	SUBQ  88(DI), R11
+	JZ    end
+	SHRQ  $0x06, R11
+	IMULQ 64(DI), R11
+	MOVL  $0x0000ffff, BX
+	BZHIL R11, BX, R11
+	KMOVW R11, K2
+
+fold:
+	MOVQ       88(DI), R11
+	CMPQ       64(DI), $0x04
+	JE         share4
+	CMPQ       64(DI), $0x02
+	JE         share2
+	VMOVUPS    (R11), Z16
+	VMOVUPS    64(R11), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(R11), Z17
+	VMOVUPS    192(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(R11), Z17
+	VMOVUPS    320(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(R11), Z18
+	VMOVUPS    448(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(R11), Z17
+	VMOVUPS    576(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(R11), Z18
+	VMOVUPS    704(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(R11), Z18
+	VMOVUPS    832(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(R11), Z19
+	VMOVUPS    960(R11), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z0
+	VPERMPS    Z16, Z0, Z0
+	VMOVUPS    Z0, K2, (R13)
+	ADDQ       $0x40, R13
+	TESTQ      DX, DX
+	JNZ        folded
+	JMP        end
+
+share2:
+	VMOVUPS    (R11), Z16
+	VMOVUPS    64(R11), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(R11), Z17
+	VMOVUPS    192(R11), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(R11), Z17
+	VMOVUPS    320(R11), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(R11), Z18
+	VMOVUPS    448(R11), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z0
+	VPERMPS    Z16, Z0, Z0
+	VMOVUPS    Z0, K2, (R13)
+	ADDQ       $0x40, R13
+	TESTQ      DX, DX
+	JNZ        folded
+	JMP        end
+
+share4:
+	VMOVUPS (R11), Z16
+	VMOVUPS 64(R11), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(R11), Z17
+	VMOVUPS 192(R11), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z0
+	VPERMPS Z16, Z0, Z0
+	VMOVUPS Z0, K2, (R13)
+	ADDQ    $0x40, R13
+	TESTQ   DX, DX
+	JNZ     folded
+
+end:
+	VZEROUPPER
+	RET
+
+// func dotHeads512b16(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·dotHeads512b16(SB), NOSPLIT, $8-8
+	MOVQ         a+0(FP), DI
+	MOVQ         80(DI), DX
+	KMOVD        DX, K1
+	KXNORW       K2, K2, K2
+	MOVQ         (DI), SI
+	MOVQ         24(DI), R8
+	MOVQ         16(DI), BP
+	MOVQ         40(DI), R14
+	MOVQ         48(DI), DX
+	MOVQ         88(DI), R11
+	MOVQ         96(DI), R12
+	MOVQ         104(DI), R13
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+
+row:
+	MOVQ SI, AX
+	MOVQ R8, R9
+	MOVQ 8(DI), R10
+	LEAQ (SI)(R10*8), R10
+	MOVQ 32(DI), R15
+	LEAQ (R8)(R15*8), R15
+	MOVQ 56(DI), BX
+
+head:
+	PREFETCHT0  (R10)
+	PREFETCHT0  (R15)
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVDQU16.Z (R9), K1, Z3
+	VPSLLD      $0x10, Z3, Z2
+	VPANDD      Z3, Z28, Z3
+	VMULPS      Z2, Z29, Z0
+	VMULPS      Z3, Z30, Z1
+	MOVQ        72(DI), CX
+	TESTQ       CX, CX
+	JZ          summed
+
+load:
+	PREFETCHT0  (R10)(CX*1)
+	PREFETCHT0  (R15)(CX*1)
+	VPSLLD      $0x10, (AX)(CX*1), Z29
+	VPANDD      (AX)(CX*1), Z28, Z30
+	VPSLLD      $0x10, (R9)(CX*1), Z2
+	VPANDD      (R9)(CX*1), Z28, Z3
+	VFMADD231PS Z2, Z29, Z0
+	VFMADD231PS Z3, Z30, Z1
+	ADDQ        $0x40, CX
+	JNZ         load
+
+summed:
+	ADDQ    BP, AX
+	ADDQ    R14, R9
+	ADDQ    BP, R10
+	ADDQ    R14, R15
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (R11)
+	ADDQ    $0x40, R11
+	CMPQ    R11, R12
+	JE      fold
+
+folded:
+	DECQ  BX
+	JNZ   head
+	ADDQ  8(DI), SI
+	ADDQ  32(DI), R8
+	DECQ  DX
+	JNZ   row
+	SUBQ  88(DI), R11
+	JZ    end
+	SHRQ  $0x06, R11
+	IMULQ 64(DI), R11
+	MOVL  $0x0000ffff, BX
+	BZHIL R11, BX, R11
+	KMOVW R11, K2
+
+fold:
+	MOVQ       88(DI), R11
+	CMPQ       64(DI), $0x04
+	JE         share4
+	CMPQ       64(DI), $0x02
+	JE         share2
+	VMOVUPS    (R11), Z16
+	VMOVUPS    64(R11), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(R11), Z17
+	VMOVUPS    192(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(R11), Z17
+	VMOVUPS    320(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(R11), Z18
+	VMOVUPS    448(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(R11), Z17
+	VMOVUPS    576(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(R11), Z18
+	VMOVUPS    704(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(R11), Z18
+	VMOVUPS    832(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(R11), Z19
+	VMOVUPS    960(R11), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z0
+	VPERMPS    Z16, Z0, Z0
+	VMOVUPS    Z0, K2, (R13)
+	ADDQ       $0x40, R13
+	TESTQ      DX, DX
+	JNZ        folded
+	JMP        end
+
+share2:
+	VMOVUPS    (R11), Z16
+	VMOVUPS    64(R11), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(R11), Z17
+	VMOVUPS    192(R11), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(R11), Z17
+	VMOVUPS    320(R11), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(R11), Z18
+	VMOVUPS    448(R11), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z0
+	VPERMPS    Z16, Z0, Z0
+	VMOVUPS    Z0, K2, (R13)
+	ADDQ       $0x40, R13
+	TESTQ      DX, DX
+	JNZ        folded
+	JMP        end
+
+share4:
+	VMOVUPS (R11), Z16
+	VMOVUPS 64(R11), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(R11), Z17
+	VMOVUPS 192(R11), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z0
+	VPERMPS Z16, Z0, Z0
+	VMOVUPS Z0, K2, (R13)
+	ADDQ    $0x40, R13
+	TESTQ   DX, DX
+	JNZ     folded
+
+end:
+	VZEROUPPER
+	RET
+
+// func dotHeadsRow512b16(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·dotHeadsRow512b16(SB), NOSPLIT, $8-8
+	MOVQ         a+0(FP), DI
+	MOVQ         80(DI), DX
+	KMOVD        DX, K1
+	KXNORW       K2, K2, K2
+	MOVQ         (DI), SI
+	MOVQ         24(DI), R8
+	MOVQ         16(DI), BP
+	MOVQ         40(DI), R14
+	MOVQ         48(DI), DX
+	MOVQ         88(DI), R11
+	MOVQ         96(DI), R12
+	MOVQ         104(DI), R13
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+
+row:
+	MOVQ SI, AX
+	MOVQ R8, R9
+	MOVQ 8(DI), R10
+	LEAQ (SI)(R10*8), R10
+	MOVQ 32(DI), R15
+	LEAQ (R8)(R15*8), R15
+	MOVQ 56(DI), BX
+
+head:
+	PREFETCHT0  (R10)
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      (R9), Z29, Z0
+	VMULPS      64(R9), Z30, Z1
+	MOVQ        72(DI), CX
+	TESTQ       CX, CX
+	JZ          summed
+
+load:
+	PREFETCHT0  (R10)(CX*1)
+	VPSLLD      $0x10, (AX)(CX*1), Z29
+	VPANDD      (AX)(CX*1), Z28, Z30
+	VFMADD231PS (R9)(CX*2), Z29, Z0
+	VFMADD231PS 64(R9)(CX*2), Z30, Z1
+	ADDQ        $0x40, CX
+	JNZ         load
+
+summed:
+	ADDQ    BP, AX
+	ADDQ    R14, R9
+	ADDQ    BP, R10
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (R11)
+	ADDQ    $0x40, R11
+	CMPQ    R11, R12
+	JE      fold
+
+folded:
+	DECQ  BX
+	JNZ   head
+	ADDQ  8(DI), SI
+	ADDQ  32(DI), R8
+	DECQ  DX
+	JNZ   row
+	SUBQ  88(DI), R11
+	JZ    end
+	SHRQ  $0x06, R11
+	IMULQ 64(DI), R11
+	MOVL  $0x0000ffff, BX
+	BZHIL R11, BX, R11
+	KMOVW R11, K2
+
+fold:
+	MOVQ       88(DI), R11
+	CMPQ       64(DI), $0x04
+	JE         share4
+	CMPQ       64(DI), $0x02
+	JE         share2
+	VMOVUPS    (R11), Z16
+	VMOVUPS    64(R11), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(R11), Z17
+	VMOVUPS    192(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(R11), Z17
+	VMOVUPS    320(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(R11), Z18
+	VMOVUPS    448(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(R11), Z17
+	VMOVUPS    576(R11), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(R11), Z18
+	VMOVUPS    704(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(R11), Z18
+	VMOVUPS    832(R11), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(R11), Z19
+	VMOVUPS    960(R11), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z0
+	VPERMPS    Z16, Z0, Z0
+	VMOVUPS    Z0, K2, (R13)
+	ADDQ       $0x40, R13
+	TESTQ      DX, DX
+	JNZ        folded
+	JMP        end
+
+share2:
+	VMOVUPS    (R11), Z16
+	VMOVUPS    64(R11), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(R11), Z17
+	VMOVUPS    192(R11), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(R11), Z17
+	VMOVUPS    320(R11), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(R11), Z18
+	VMOVUPS    448(R11), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z0
+	VPERMPS    Z16, Z0, Z0
+	VMOVUPS    Z0, K2, (R13)
+	ADDQ       $0x40, R13
+	TESTQ      DX, DX
+	JNZ        folded
+	JMP        end
+
+share4:
+	VMOVUPS (R11), Z16
+	VMOVUPS 64(R11), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(R11), Z17
+	VMOVUPS 192(R11), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z0
+	VPERMPS Z16, Z0, Z0
+	VMOVUPS Z0, K2, (R13)
+	ADDQ    $0x40, R13
+	TESTQ   DX, DX
+	JNZ     folded
+
+end:
+	VZEROUPPER
+	RET
 
 // func sumEntries512(a *byte)
 // Requires: AVX, AVX512F, BMI2

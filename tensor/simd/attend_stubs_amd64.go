@@ -34,11 +34,6 @@ func attendSum512b16(a *byte)
 //go:noescape
 func attendGrad512(a *byte)
 
-// dotHeads512 computes the dot products of an attendRowArgs.
-//
-//go:noescape
-func dotHeads512(a *byte)
-
 // headGrad512 computes the rows of an attendRowArgs.
 //
 //go:noescape
@@ -49,15 +44,25 @@ func headGrad512(a *byte)
 //go:noescape
 func attendGrad512b16(a *byte)
 
-// dotHeads512b16 computes the dot products of an attendRowArgs.
-//
-//go:noescape
-func dotHeads512b16(a *byte)
-
 // headGrad512b16 computes the rows of an attendRowArgs.
 //
 //go:noescape
 func headGrad512b16(a *byte)
+
+// dotHeads512 computes the dot products of a dotArgs.
+//
+//go:noescape
+func dotHeads512(a *byte)
+
+// dotHeads512b16 computes the dot products of a dotArgs.
+//
+//go:noescape
+func dotHeads512b16(a *byte)
+
+// dotHeadsRow512b16 computes the dot products of a dotArgs.
+//
+//go:noescape
+func dotHeadsRow512b16(a *byte)
 
 // sumEntries512 sums the rows of a sumEntriesArgs.
 //

@@ -5,60 +5,62 @@ import "unsafe"
 // noEntries stands for the entries that the loops over dense rows do not have.
 var noEntries int64
 
-// dots512 computes, for the rows of x, out = x_h · y_h a head. y is as many
-// rows of the same type, or, when row is not nil, that one row.
-//
-// Of each row of out, together heads lie side by side, those that follow four times as far.
-func dots512(x, y Strided, row []float32, out *float32, outStride, together, rows, heads, width int) {
-	bf16 := x.B16 != nil
-	var buf [panelCols + 16*(foldParts+1)]float32
-	var places [16]uint32
-	place := func(head int) int { return head/together*4*together + head%together }
-	passes, count := headPasses(heads, width, bf16)
-	for _, p := range passes[:count] {
-		col := p.first * width
-		parts := lineOf(buf[panelCols:])
-		s := attendRowArgs{
-			ptr: &noEntries, rows: rows, gap: 4 * outStride, zbuf: &buf[0], headShape: p.shape(width, bf16),
-			dots: (*float32)(unsafe.Add(unsafe.Pointer(out), 4*place(p.first))), parts: parts, partsEnd: unsafe.Add(parts, 64*foldParts), places: &places,
-		}
-		for l := range places {
-			places[l] = uint32(l/p.heads*outStride + place(p.first+l%p.heads) - place(p.first))
-		}
-		s.mask = s.tail
-		s.src, s.srcStride = x.at(0, col)
-		switch {
-		case row == nil:
-			s.z, s.zStride = y.at(0, col)
-		case bf16:
-			p.arrange(buf[:panelCols], row[col:], width)
-		default:
-			s.z = unsafe.Pointer(&row[col])
-		}
-		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
-			dotHeads512b16(raw)
-		} else {
-			dotHeads512(raw)
-		}
+// dotArgs is what the assembly reads: the order of its fields is known to asm/attend.
+type dotArgs struct {
+	x               unsafe.Pointer // the first head's last load
+	xStride, xHead  int            // bytes from row to row and head to head
+	y               unsafe.Pointer
+	yStride, yHead  int
+	rows, heads     int
+	share           int    // heads that lie in a vector or block, and count for one
+	whole           int    // bytes of x from a head's last load to its first
+	tail            uint64 // columns of the last
+	parts, partsEnd unsafe.Pointer
+	out             *float32
+}
+
+// dots512 computes x_h · y_h for all heads of rows from r on, one after the other, as many as out has. Rows of y are of the same type as
+// those of x or, where their stride is 0, one of float32, for bfloat16 in the order of lanes.
+func dots512(x, y Strided, out []float32, r, heads, width int) {
+	var room [16 * 17]float32
+	share, bf16 := dotShare(x, heads, width), x.B16 != nil
+	each, tail := vectorsOf(share*width, bf16)
+	parts := lineOf(room[:])
+	d := dotArgs{
+		rows: len(out) / heads, heads: heads / share, share: share, whole: -64 * (each - 1), tail: tail,
+		parts: parts, partsEnd: unsafe.Add(parts, 64*16/share), out: &out[0],
+	}
+	d.x, d.xStride = x.at(r, 0)
+	d.y, d.yStride = y.at(r, 0)
+	d.xHead = share * width * x.size()
+	d.yHead = d.xHead
+	last := -d.whole
+	d.x = unsafe.Add(d.x, last)
+	switch raw := (*byte)(unsafe.Pointer(&d)); {
+	case !bf16:
+		d.y = unsafe.Add(d.y, last)
+		dotHeads512(raw)
+	case y.B16 != nil:
+		d.y = unsafe.Add(d.y, last)
+		dotHeads512b16(raw)
+	default:
+		d.y, d.yHead = unsafe.Add(d.y, 2*last), 128*each
+		dotHeadsRow512b16(raw)
 	}
 }
 
-// arrange puts heads of a row into the order of lanes in which dot products with bfloat16 take them.
-func (p headPass) arrange(buf, row []float32, width int) {
-	heads, width := p.heads/p.share, p.share*width
-	block, room := blockCols(width, true), p.room(width, true)
-	n := (width - 1) / block * block
-	for h := range heads {
-		head := row[h*width:][:width]
-		to := buf[(h+1)*room-n-block:][:n+block]
-		arrange(to[:n], head[:n], block == 32)
-		head = head[n:]
-		if h == heads-1 && heads*width >= block { // the last block ends with the row
-			head = row[heads*width-block:][:block]
+// dotShare is how many heads of x lie in a vector or block: two or four that fill it, or one.
+func dotShare(x Strided, heads, width int) int {
+	for share := 2; share <= 4; share *= 2 {
+		if share*width*x.size() == 64 && heads%share == 0 {
+			return share
 		}
-		arrange(to[n:], head, block == 32)
 	}
+	return 1
 }
+
+// dotRoom is how many dot products are made before they go to their places.
+const dotRoom = 1024
 
 // laneOf is where the assembly keeps column c of a panel: bfloat16 has the even
 // columns of each 32, then the odd ones.
@@ -78,11 +80,37 @@ func arrange(buf, row []float32, bf16 bool) {
 }
 
 func headDotFast(level Level, a *HeadDots) bool {
-	if level < AVX512 || a.Heads > MaxHeads || a.Width > panelCols {
+	if level < AVX512 || a.Heads > dotRoom {
 		return false
 	}
-	dots512(a.Z, Strided{}, a.A, &a.Score.F32[0], a.Score.Stride, MaxHeads, a.Rows, a.Heads, a.Width)
+	with := a.A
+	if a.Z.B16 != nil {
+		with = arrangeHeads(a.A, dotShare(a.Z, a.Heads, a.Width)*a.Width)
+	}
+	y := Strided{F32: with}
+	if a.Score.Stride == a.Heads {
+		dots512(a.Z, y, a.Score.F32[:a.Rows*a.Heads], 0, a.Heads, a.Width)
+		return true
+	}
+	var list [dotRoom]float32
+	for r, n := 0, 0; r < a.Rows; r += n {
+		n = min(dotRoom/a.Heads, a.Rows-r)
+		dots512(a.Z, y, list[:n*a.Heads], r, a.Heads, a.Width)
+		for i := range n {
+			copy(a.Score.F32[(r+i)*a.Score.Stride:], list[i*a.Heads:(i+1)*a.Heads])
+		}
+	}
 	return true
+}
+
+// arrangeHeads is arrange for each of a row's heads.
+func arrangeHeads(row []float32, width int) []float32 {
+	block := (width + 31) &^ 31
+	list := make([]float32, len(row)/width*block)
+	for h := range len(row) / width {
+		arrange(list[h*block:][:block], row[h*width:(h+1)*width], true)
+	}
+	return list
 }
 
 func headDotGradFast(level Level, a *HeadDots) bool {
@@ -122,27 +150,37 @@ func headDotGradFast(level Level, a *HeadDots) bool {
 }
 
 func packAttentionFast(level Level, a *AttentionPack) bool {
-	if level < AVX512 || a.Width > panelCols || (a.Dst.B16 != nil) != (a.DDst.B16 != nil) {
+	if level < AVX512 || a.Width == 0 || (a.Dst.B16 != nil) != (a.DDst.B16 != nil) {
 		return false
 	}
-	n, p := packRow(a.Heads), packLanes(a.Heads)
-	dots512(a.DDst, a.Dst, nil, &a.Packed[3*p], n, p, a.Rows, a.Heads, a.Width)
-	for r := range a.Rows {
+	var list [dotRoom]float32
+	for r, n := 0, 0; r < a.Rows; r += n {
+		n = min(dotRoom/a.Heads, a.Rows-r)
+		dots512(a.DDst, a.Dst, list[:n*a.Heads], r, a.Heads, a.Width)
+		a.pack(r, list[:n*a.Heads])
+	}
+	return true
+}
+
+// pack packs the rows from r on, whose heads' delta are given.
+func (a *AttentionPack) pack(r int, delta []float32) {
+	size, p := packRow(a.Heads), packLanes(a.Heads)
+	for ; len(delta) > 0; r, delta = r+1, delta[a.Heads:] {
 		right, top, inv := a.Right.F32[r*a.Right.Stride:], a.Max.F32[r*a.Max.Stride:], a.Inv.F32[r*a.Inv.Stride:]
 		for k := 0; k < a.Heads; k += p {
-			to := a.Packed[r*n+4*k:]
+			to := a.Packed[r*size+4*k:]
 			if p == 4 && a.Heads-k >= 4 { // arrays, which are copied without a call
 				*(*[4]float32)(to) = [4]float32(right[k:])
 				*(*[4]float32)(to[4:]) = [4]float32(top[k:])
 				*(*[4]float32)(to[8:]) = [4]float32(inv[k:])
+				*(*[4]float32)(to[12:]) = [4]float32(delta[k:])
 				continue
 			}
 			for i := range min(p, a.Heads-k) {
-				to[i], to[p+i], to[2*p+i] = right[k+i], top[k+i], inv[k+i]
+				to[i], to[p+i], to[2*p+i], to[3*p+i] = right[k+i], top[k+i], inv[k+i], delta[k+i]
 			}
 		}
 	}
-	return true
 }
 
 // sumEntriesArgs is what sumEntries512 reads.

@@ -29,6 +29,7 @@ var backFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "ds
 var (
 	buf      = R15
 	batchEnd = R12
+	part     = R13 // where the next entry's half-made sums go
 	tmp2     = RCX
 	each     = RCX                      // loads a run, while wide rows are added up
 	headMask = []OpmaskPhysical{K5, K6} // of a head's last vector or, of bfloat16, of its even and odd columns
@@ -394,8 +395,8 @@ func (t folded) backBody() {
 		f.load("each", each)
 	}
 	loops := t.entryLoops()
-	for i, l := range loops[1:] {
-		CMPQ(f.mem("loop"), U8(i+1))
+	for _, l := range loops[1:] {
+		CMPQ(f.mem("loop"), U8(l.number))
 		JE(LabelRef(t.label(l.name)))
 	}
 	for _, l := range loops {

@@ -13,7 +13,7 @@ import (
 
 // Dot products of rows, a head at a time. A head's products are added up in a vector, and sums over the lanes of sixteen such vectors are made at once, as a tree: two
 // vectors are folded into one, halves of which are half-made sums, and so on until each lane is the sum
-// of one vector. A row's heads are folded at once; the rest is left for when some rows have come together in parts:
+// of one vector. A row's heads are folded at once; the rest is left for when some rows have come together:
 // a tree for each row would be twice the work, in a chain.
 
 // folded is the loops for heads, a power of two, whose vectors (float32) or blocks (bfloat16) fit the registers. A head, or heads
@@ -146,98 +146,6 @@ func (t folded) multiply(with Mem, q VecPhysical, masks []OpmaskPhysical) {
 	}
 }
 
-var (
-	part    = R13 // where the next row's half-made sums go
-	eachDot = R10 // loads a run
-	places  = Z23 // of dot products in their list
-)
-
-// beginFolded loads what all loops need and branches to that of the shape.
-func beginFolded(bf16 bool) {
-	beginRows()
-	rowFields.load("zbuf", zrow)
-	rowFields.load("parts", part)
-	rowFields.load("each", eachDot)
-	rowFields.load("places", tmp)
-	VMOVDQU32(Mem{Base: tmp}, places)
-	for i, field := range []string{"evens", "odds"} {
-		rowFields.load(field, tmp)
-		KMOVW(tmp.As32(), headMask[i])
-	}
-	eachFolded(bf16, func(t folded) {
-		CMPQ(rowFields.mem("shape"), U32(t.shape()))
-		JE(LabelRef(t.label("row")))
-	})
-	RET()
-}
-
-// dotHeads is the dot products of the rows of src with those of z, one number a head. Those of bfloat16 are put into zbuf
-// first, unless z is nil and a row lies there.
-func dotHeads(bf16 bool) {
-	name := "dotHeads512"
-	if bf16 {
-		name += "b16"
-	}
-	TEXT(name, NOSPLIT, "func(a *byte)")
-	Pragma("noescape")
-	Doc(name + " computes the dot products of an attendRowArgs.")
-	beginFolded(bf16)
-	eachFolded(bf16, folded.dotBody)
-	for heads := 1; heads <= 16; heads *= 2 {
-		folded{bf16: bf16, single: true, heads: heads, share: 1}.finish()
-	}
-}
-
-func (t folded) dotBody() {
-	f := rowFields
-	Label(t.label("row"))
-	later, with := tmp, func(r, v int) Mem { return Mem{Base: zrow, Disp: t.z(r, v)} }
-	if t.bf16 {
-		t.copyRow(f)
-	} else {
-		f.loadRow("z", row, zrow)
-		ADDQ(f.mem("whole"), zrow)
-		with = func(r, v int) Mem {
-			if t.last(r, v) {
-				SUBQ(f.mem("shift"), zrow)
-			}
-			return Mem{Base: zrow, Disp: -64 * v}
-		}
-	}
-	MOVQ(stride, at)
-	IMULQ(row, at)
-	ADDQ(src, at)
-	LEAQ(Mem{Base: at, Index: stride, Scale: 8}, later)
-	q := t.dotProducts(f, at, eachDot, func(r int) {
-		if r == 0 {
-			return
-		}
-		ADDQ(f.mem("headBytes"), later)
-		if !t.bf16 {
-			ADDQ(f.mem("headBytes"), zrow)
-		}
-	}, with, func(r, v int) { PREFETCHT0(Mem{Base: later, Disp: -64 * v}) })
-	VMOVUPS(q, Mem{Base: part})
-	ADDQ(U8(64), part)
-	INCQ(row)
-	CMPQ(row, f.mem("rows"))
-	JAE(LabelRef(t.finishLabel()))
-	CMPQ(part, f.mem("partsEnd"))
-	JB(LabelRef(t.label("row")))
-	JMP(LabelRef(t.finishLabel()))
-}
-
-// copyRow copies the row of z, if there is one.
-func (t folded) copyRow(f fields) {
-	CMPQ(f.mem("z"), U8(0))
-	JE(LabelRef(t.label("same")))
-	f.loadRow("z", row, at)
-	ADDQ(f.mem("whole"), at)
-	LEAQ(Mem{Base: at, Index: stride, Scale: 8}, tmp)
-	t.copyZ(f, at, Mem{Base: zrow}, tmp)
-	Label(t.label("same"))
-}
-
 // copyZ puts the row at from, its first run's last load, into memory as the products want it. It asks for the row at later.
 func (t folded) copyZ(f fields, from GPPhysical, to Mem, later GPPhysical) {
 	t.eachVector(loop{
@@ -256,67 +164,6 @@ func (t folded) copyZ(f fields, from GPPhysical, to Mem, later GPPhysical) {
 			}
 		},
 	}, f.mem("shift"))
-}
-
-func (t folded) finishLabel() string { return fmt.Sprintf("finish%d", t.heads) }
-
-// finish finishes the sums in parts, for all shapes of so many heads. Then it goes back to the shape's body, if there are
-// rows left, or returns.
-func (t folded) finish() {
-	f := rowFields
-	Label(t.finishLabel())
-	from, step, mask := at, dst, tmp
-	f.load("parts", from)
-	MOVQ(gap, step)
-	group := 16 / t.heads
-	SHLQ(U8(bits.Len(uint(group))-1), step)
-	Label(t.label("fold"))
-	MOVQ(part, mask)
-	SUBQ(from, mask)
-	JBE(LabelRef(t.label("finished")))
-	// The lanes of rows that have come: heads for every 64 bytes.
-	SHRQ(U8(7-bits.Len(uint(t.heads))), mask)
-	MOVL(U32(16), zrow.As32())
-	CMPQ(mask, zrow)
-	CMOVQHI(zrow, mask)
-	MOVL(U32(0xffff), zrow.As32())
-	BZHIL(mask.As32(), zrow.As32(), mask.As32())
-	KMOVW(mask.As32(), K2)
-	s := stack{}
-	for k := range group {
-		q := s.push(bits.Len(uint(t.heads)) - 1)
-		VMOVUPS(Mem{Base: from, Disp: 64 * k}, q)
-		s.fold()
-	}
-	q := s.top()
-	VMOVUPS(lanes.Table("transposed", 16, func(i int) uint32 { return uint32(i%4*4 + i/4) }), y)
-	VPERMPS(q, y, q)
-	f.load("dots", zrow)
-	CMPQ(gap, U8(4*t.heads))
-	JNE(LabelRef(t.label("apart")))
-	VMOVUPS(q, K2, Mem{Base: zrow})
-	JMP(LabelRef(t.label("put")))
-	Label(t.label("apart"))
-	VSCATTERDPS(q, K2, Mem{Base: zrow, Index: places, Scale: 4})
-	Label(t.label("put"))
-	ADDQ(step, zrow)
-	MOVQ(zrow, f.mem("dots"))
-	ADDQ(U32(64*group), from)
-	JMP(LabelRef(t.label("fold")))
-	Label(t.label("finished"))
-	f.load("parts", part)
-	f.load("zbuf", zrow)
-	CMPQ(row, f.mem("rows"))
-	JAE(LabelRef(t.label("end")))
-	eachFolded(t.bf16, func(u folded) {
-		if u.heads == t.heads {
-			CMPQ(f.mem("shape"), U32(u.shape()))
-			JE(LabelRef(u.label("row")))
-		}
-	})
-	Label(t.label("end"))
-	VZEROUPPER()
-	RET()
 }
 
 // stack is the tree's vectors: level i holds the fold of 2^i of them.

@@ -16,7 +16,7 @@ func headGrad(bf16 bool) {
 	if bf16 {
 		name += "b16"
 	}
-	heads, head, each := spread{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25}, Z26, eachDot
+	heads, head, each := spread{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25}, Z26, R10
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
 	Doc(name + " computes the rows of an attendRowArgs.")

@@ -7,7 +7,7 @@
 // of a vector is head l%P of the vector's entry l/P; together.go has what is faster where heads lie together.
 // The forward pass has them in a list (weights.go) and then sums wide rows with a coefficient for each column, by
 // permuting the lanes of an entry, so any width of a head will do (sum.go). The backward pass takes wide rows a head at a time
-// (backward.go); their dot products are made in fold.go. How loops are the same for rows of any width is in runs.go.
+// (backward.go); their dot products are made in fold.go, those of rows with rows in dots.go. How loops are the same for rows of any width is in runs.go.
 package main
 
 import (
@@ -25,8 +25,10 @@ func main() {
 	sumRows(true)
 	for _, bf16 := range []bool{false, true} {
 		backward(bf16)
-		dotHeads(bf16)
 		headGrad(bf16)
+	}
+	for _, d := range []dots{{}, {bf16: true}, {bf16: true, row: true}} {
+		d.body()
 	}
 	sumEntries()
 	Generate()
