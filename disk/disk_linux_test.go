@@ -42,16 +42,21 @@ func TestLeftBehind(t *testing.T) {
 	for len(unfinished) < 2 && lines.Scan() {
 		unfinished = append(unfinished, filepath.Base(lines.Text()))
 	}
+	theirs := []string{".file.tmp-copy", ".folder.tmp-1 of mine"} // the user is free to name files so
+	for _, name := range theirs {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
 	write := func() {
 		must(t, fill(t, filepath.Join(dir, "folder"), "x").Commit(), Write(filepath.Join(dir, "file"), say("x", nil)))
 	}
 	write()
-	has(t, dir, append(unfinished, "folder", "file")...)
+	finished := append(theirs, "folder", "file")
+	has(t, dir, append(unfinished, finished...)...)
 	must(t, c.Process.Kill())
 	c.Wait()
-	has(t, dir, append(unfinished, "folder", "file")...)
+	has(t, dir, append(unfinished, finished...)...)
 	write()
-	has(t, dir, "folder", "file")
+	has(t, dir, finished...)
 }
 
 // TestReplaceInOneStep: whoever looks while a folder is replaced finds the old one or the new

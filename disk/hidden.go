@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,18 +139,21 @@ func sweep(path string) {
 	}
 }
 
-// beside lists the hidden names of path that there are. filepath.Glob would take brackets
-// in it for a pattern.
+// beside lists the hidden names of path that there are: those that hide makes, since a user may
+// have a name of their own that begins alike.
 func beside(path string) (found []string) {
 	dir, name := filepath.Split(prefix(path))
 	entries, _ := os.ReadDir(filepath.Clean(dir))
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), name) {
+		if rest, ok := strings.CutPrefix(e.Name(), name); ok && ofHide.MatchString(rest) {
 			found = append(found, filepath.Join(dir, e.Name()))
 		}
 	}
 	return found
 }
+
+// ofHide is what follows the prefix in a name that hide, abort or moveIn made.
+var ofHide = regexp.MustCompile(`^[0-9]+(\.gone|\.old)?$`)
 
 func absent(path string) bool {
 	_, err := os.Lstat(path)
