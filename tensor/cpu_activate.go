@@ -62,9 +62,9 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 	draws := g.Drop.On && after.Act != ReLU
 	k := repeats(foldRow, dx.Cols)
 	if draws {
-		k = 1
-		if dx.Cols*dx.dtype.Size() < 64 {
-			k = c.keptRows(dx.Cols, dx.dtype.Size())
+		k = c.keptRows(dx.Cols)
+		if dx.Cols >= 32 && dx.Cols*dx.dtype.Size()%64 == 0 && dx.Bytes() >= streamBytes {
+			k = 1 // whole lines from memory: the time that draws take, nothing is read
 		}
 	}
 	ms := []Matrix{dx, dy, y}
@@ -74,7 +74,7 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 		part.Dx = ms[0].result(lo, part.Dy, part.Y)
 		part.Rows, part.Cols = hi-lo, ms[0].Cols
 		if draws {
-			drop, free := c.dropRows(g.Drop, dx.Rows, dx.Cols, ms[0], lo, hi, part.Dy, part.Y)
+			drop, free := c.dropRows(g.Drop, dx.Rows, dx.Cols, ms[0], lo, hi)
 			defer free()
 			part.Drop = drop
 		}

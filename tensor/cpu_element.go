@@ -163,7 +163,7 @@ func (c *CPU) mapRows(dst, src, other Matrix, m simd.Map) {
 	rows, cols, k := dst.Rows, dst.Cols, 1
 	switch {
 	case m.Drop.On:
-		k = c.keptRows(cols, dst.dtype.Size())
+		k = c.keptRows(cols)
 	case m.Center == nil && m.Scale == nil && m.Bias == nil:
 		k = repeats(flatRow, cols)
 	default:
@@ -175,7 +175,7 @@ func (c *CPU) mapRows(dst, src, other Matrix, m simd.Map) {
 			part.Src, part.Other = ms[1].block(lo), ms[2].block(lo)
 			part.Dst = ms[0].result(lo, part.Src, part.Other)
 			part.Rows, part.Cols = hi-lo, ms[0].Cols
-			drop, free := c.dropRows(m.Drop, rows, cols, ms[0], lo, hi, part.Src, part.Other)
+			drop, free := c.dropRows(m.Drop, rows, cols, ms[0], lo, hi)
 			defer free()
 			part.Drop = drop
 			part.Run(c.level)

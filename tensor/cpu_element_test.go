@@ -122,14 +122,22 @@ func dropsOf(e elementCase, r *rand.Rand) []Dropout {
 	for i := range ids {
 		ids[i] = r.Uint32()
 	}
-	return []Dropout{{}, {P: 0.3, Key: r.Uint64(), First: 7}, {P: 0.6, Key: r.Uint64(), IDs: Index{ids}}}
+	return []Dropout{
+		{}, {P: 0.3, Key: r.Uint64(), First: 7}, {P: 0.5, Key: r.Uint64(), IDs: Index{ids}},
+		{P: 0.6, Key: r.Uint64(), IDs: Index{ids}}, {P: 0.5, Key: r.Uint64(), First: 9},
+	}
 }
 
 func (d Dropout) dumbFactor(i, j int) float64 {
 	if d.P == 0 {
 		return 1
 	}
-	if draw(rowKey(d.Key, d.id(i)), uint32(j)) >= d.threshold() {
+	key, id := d.Key, d.id(i)
+	kept := draw(rowKey(key, id), uint32(j)) >= d.threshold()
+	if d.P == 0.5 {
+		kept = rowBits(key, id, uint32(j/64))>>(j%64)&1 != 0
+	}
+	if kept {
 		return d.scale()
 	}
 	return 0
@@ -140,7 +148,7 @@ func TestActivateAndItsGradient(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for n, e := range elementCases() {
 			for act := NoAct; act <= LeakyReLU; act++ {
-				after := After{Act: act, Dropout: dropsOf(e, r)[(n+int(act))%3]}
+				after := After{Act: act, Dropout: dropsOf(e, r)[(n+int(act))%5]}
 				src, x := e.random(c, e.in, r)
 				bias, b := vectorOf(c, e.cols, r)
 				if n%2 == 0 {

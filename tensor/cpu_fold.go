@@ -58,30 +58,27 @@ func repeated(v *float32, n, k int) *float32 {
 }
 
 // Dropout differs from row to row. What it keeps of narrow rows is drawn for a chunk before, a bit a number, and
-// looked up while several of them are seen as one (simd.Kept). That pays below 32 columns, below keptCols where rows
-// end within a line, and for a gradient, which moves half as much again, of rows of less than a line.
-const keptCols = 64
+// looked up while several of them are seen as one (simd.Kept).
 
 // keptRows is how many rows with draws make a row: whole lines, so that these may go past the caches; 1 where draws
 // are made on the way.
-func (c *CPU) keptRows(cols, size int) int {
-	if cols == 0 || cols >= keptCols || cols >= 32 && cols*size%64 == 0 || c.level < simd.AVX512 {
+func (c *CPU) keptRows(cols int) int {
+	if cols == 0 || cols > simd.KeptCols || c.level < simd.AVX512 {
 		return 1
 	}
 	return max(32, foldRow/cols&^31)
 }
 
 // dropRows is d, the dropout of a matrix of rows x cols, for rows lo to hi of m: of that matrix, folded or not, or of
-// its last rows, too few to fold. Of folded rows it draws what is kept, and asks for the rows of from and other on
-// the way; free gives back the room.
-func (c *CPU) dropRows(d simd.Drop, rows, cols int, m Matrix, lo, hi int, from, other simd.Block) (part simd.Drop, free func()) {
+// its last rows, too few to fold. Of folded rows it draws what is kept; free gives back the room.
+func (c *CPU) dropRows(d simd.Drop, rows, cols int, m Matrix, lo, hi int) (part simd.Drop, free func()) {
 	k := m.Cols / cols
 	if !d.On || k == 1 {
 		return d.Rows(rows - m.Rows + lo), func() {}
 	}
 	room := takeFloats((simd.KeptRoom(k*(hi-lo), cols) + 3) / 4)
 	d.Bits, d.BitStride = (*byte)(unsafe.Pointer(unsafe.SliceData(*room))), m.Cols/8
-	kept := simd.Kept{Drop: d.Rows(k * lo), Rows: k * (hi - lo), Cols: cols, Bits: d.Bits, From: from, Other: other}
+	kept := simd.Kept{Drop: d.Rows(k * lo), Rows: k * (hi - lo), Cols: cols, Bits: d.Bits}
 	kept.Run(c.level)
 	return d, func() { floatsPool.Put(room) }
 }

@@ -57,7 +57,7 @@ func TestBatchNorm(t *testing.T) {
 			beta, b := vectorOf(c, e.cols, r)
 			sums, mv, gs := c.New(F64, 2, e.cols), c.New(F64, 2, e.cols), c.New(F64, 2, e.cols)
 			running := c.New(F64, 2, e.cols)
-			after := After{Act: ReLU, Dropout: dropsOf(e, r)[n%3]}
+			after := After{Act: ReLU, Dropout: dropsOf(e, r)[n%5]}
 			y, dx := e.blank(c, e.out), e.blank(c, e.out)
 
 			c.ColumnSums(sums, x)
@@ -106,7 +106,7 @@ func TestLayerNorm(t *testing.T) {
 			beta, b := vectorOf(c, e.cols, r)
 			dgamma, dg := vectorOf(c, e.cols, r)
 			dbeta, db := vectorOf(c, e.cols, r)
-			after := After{Act: ELU, Dropout: dropsOf(e, r)[n%3]}
+			after := After{Act: ELU, Dropout: dropsOf(e, r)[n%5]}
 			y, dx, stat := e.blank(c, e.out), e.blank(c, e.out), c.New(F32, e.rows, 3).Columns(1, 3)
 
 			c.LayerNorm(y, stat, x, gamma, beta, normEps, after)

@@ -38,16 +38,15 @@ func (c *CPU) ScatterAdd(dst, src Matrix, rows Index) {
 func (c *CPU) DropoutValues(dst Matrix, s *Sparse, d Dropout, transposed bool) {
 	out := dst.column("DropoutValues: dst", int(s.ptr[s.Rows]))
 	value := s.value.column("DropoutValues: values", int(s.ptr[s.Rows]))
-	limit, scale := d.threshold(), float32(d.scale())
+	scale := float32(d.scale())
 	w := sharesOf(s, 64)
 	defer w.done()
 	c.run(len(w.list), func(k, _ int) {
 		x := w.list[k]
-		ptr := w.bounds(s, x)
+		ptr, draws := w.bounds(s, x), d.anyRow()
 		for i := x.lo; i < x.hi; i++ {
-			var key uint64
 			if !transposed {
-				key = rowKey(d.Key, d.id(i))
+				draws = draws.of(d.id(i))
 			}
 			for e := ptr[i-x.lo]; e < ptr[i-x.lo+1]; e++ {
 				v, column := float32(1), s.index[e]
@@ -55,14 +54,14 @@ func (c *CPU) DropoutValues(dst Matrix, s *Sparse, d Dropout, transposed bool) {
 					v = value[e]
 				}
 				if transposed {
-					key, column = rowKey(d.Key, d.id(int(column))), uint32(i)
+					draws, column = draws.of(d.id(int(column))), uint32(i)
 				}
 				switch {
 				case d.P == 0:
-				case draw(key, column) < limit:
-					v = 0
-				default:
+				case draws.keeps(column):
 					v *= scale
+				default:
+					v = 0
 				}
 				out[e] = v
 			}

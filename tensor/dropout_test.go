@@ -2,22 +2,31 @@ package tensor
 
 import (
 	"math"
+	"math/bits"
 	"testing"
 )
+
+// evenly fails unless count of so many draws is what a share of them is, to five deviations.
+func evenly(t *testing.T, count, draws, share float64, format string, what ...any) {
+	t.Helper()
+	if z := (count - draws*share) / math.Sqrt(draws*share*(1-share)); math.Abs(z) > 5 {
+		t.Errorf(format+": %g of %g, %.1f deviations from %g", append(what, count, draws, z, draws*share)...)
+	}
+}
 
 // TestDrawsAreEven looks at the draws of many rows: each column keeps what P says, and any two columns of a row
 // keep independently of each other, halves of one hash and different hashes alike.
 func TestDrawsAreEven(t *testing.T) {
 	const rows, cols = 1 << 16, 32
-	for _, p := range []float32{0.1, 0.5, 0.6} {
+	for _, p := range []float32{0.1, 0.4999, 0.6} {
 		d := Dropout{P: p, Key: 11}
 		keep := 1 / d.scale()
 		var kept [cols]float64
 		var both [cols][cols]float64
 		for i := range rows {
-			key, on := rowKey(d.Key, d.id(i)), [cols]bool{}
+			draws, on := d.row(i), [cols]bool{}
 			for j := range on {
-				on[j] = draw(key, uint32(j)) >= d.threshold()
+				on[j] = draws.keeps(uint32(j))
 				if !on[j] {
 					continue
 				}
@@ -29,15 +38,69 @@ func TestDrawsAreEven(t *testing.T) {
 				}
 			}
 		}
-		even := func(what string, j, k int, count, share float64) {
-			if z := (count - rows*share) / math.Sqrt(rows*share*(1-share)); math.Abs(z) > 5 {
-				t.Errorf("P %g: %s %d, %d: %g of %d rows, %.1f deviations from %g", p, what, j, k, count, rows, z, rows*share)
+		for j := range cols {
+			evenly(t, kept[j], rows, keep, "P %g: column %d", p, j)
+			for k := range j {
+				evenly(t, both[k][j], rows, keep*keep, "P %g: columns %d and %d", p, k, j)
 			}
 		}
-		for j := range cols {
-			even("column", j, j, kept[j], keep)
-			for k := range j {
-				even("columns", k, j, both[k][j], keep*keep)
+	}
+}
+
+// TestBitsAreEven is that of a half, where each bit of a hash decides a number: any bit is set half of the time, and is as
+// any other of its block, of other blocks and of the next row in as many rows as not.
+func TestBitsAreEven(t *testing.T) {
+	const rows = 1 << 16
+	others := []struct{ row, block uint32 }{{0, 0}, {0, 1}, {0, 3}, {1, 0}, {1, 1}}
+	for _, key := range []uint64{0, 11, 1 << 63} {
+		var set [64]float64
+		var same [5][64][64]float64
+		for i := uint32(0); i < rows; i += 64 {
+			here := bitsOf64(key, i, 0)
+			for j, x := range here {
+				set[j] += float64(bits.OnesCount64(x))
+			}
+			for n, o := range others {
+				for k, there := range bitsOf64(key, i+o.row, o.block) {
+					for j, x := range here {
+						same[n][j][k] += float64(bits.OnesCount64(^(x ^ there)))
+					}
+				}
+			}
+		}
+		for j := range 64 {
+			evenly(t, set[j], rows, 0.5, "key %d: bit %d", key, j)
+			for n, o := range others {
+				for k := range 64 {
+					if n > 0 || k != j {
+						evenly(t, same[n][j][k], rows, 0.5, "key %d: bit %d as bit %d of block %d, %d rows on", key, j, k, o.block, o.row)
+					}
+				}
+			}
+		}
+	}
+}
+
+// bitsOf64 are the bits of a block of 64 rows, each bit's of all rows side by side.
+func bitsOf64(key uint64, id, block uint32) (turned [64]uint64) {
+	for i := range uint32(64) {
+		for j, x := 0, rowBits(key, id+i, block); j < 64; j++ {
+			turned[j] |= x >> j & 1 << i
+		}
+	}
+	return turned
+}
+
+// TestHalfTakesABit: column j of a row is bit j%64 of its block j/64, also of the last ids there are.
+func TestHalfTakesABit(t *testing.T) {
+	d := Dropout{P: 0.5, Key: 5, First: 1<<32 - 4}
+	for i := range 4 {
+		for j := range uint32(200) {
+			z := d.Key + (uint64(d.First)+uint64(i)+1+uint64(j/64)<<32)*0x9e3779b97f4a7c15
+			z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+			z = (z ^ z>>27) * 0x94d049bb133111eb
+			if want := (z^z>>31)>>(j%64)&1 == 1; d.row(i).keeps(j) != want {
+				t.Fatalf("row %d, column %d: kept %t, want %t", i, j, !want, want)
 			}
 		}
 	}

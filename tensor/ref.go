@@ -180,13 +180,11 @@ func (a Act) slope(y float64) float64 {
 }
 
 // factor is what dropout multiplies (row, column) by.
-func (d Dropout) factor(row int, column uint32) float64 {
-	return d.outcome(draw(rowKey(d.Key, d.id(row)), column))
-}
+func (d Dropout) factor(row int, column uint32) float64 { return d.outcome(d.row(row).keeps(column)) }
 
-// outcome is what a draw makes dropout multiply a number by.
-func (d Dropout) outcome(draw uint16) float64 {
-	if draw < d.threshold() {
+// outcome is what dropout multiplies a number by that is kept, or is not.
+func (d Dropout) outcome(kept bool) float64 {
+	if !kept {
 		return 0
 	}
 	return d.scale()

@@ -113,7 +113,8 @@ func (op Attention) coefficientFactor(i, j, h int) float64 {
 	if op.SrcIDs.v != nil {
 		src = op.SrcIDs.v[j]
 	}
-	return op.Dropout.outcome(attentionDraw(rowKey(op.Dropout.Key, op.Dropout.id(i)), src, h))
+	key := rowKey(op.Dropout.Key, op.Dropout.id(i))
+	return op.Dropout.outcome(attentionDraw(key, src, h) >= op.Dropout.threshold())
 }
 
 // edge is what an entry adds to the score of head h.

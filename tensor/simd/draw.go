@@ -10,13 +10,18 @@ const (
 	drawHead   = 0xc2b2ae35
 )
 
-// rowKey is the key of the draws of a row with vertex id.
-func rowKey(key uint64, id uint32) uint64 {
-	z := key + (uint64(id)+1)*drawGolden
+// half is the threshold of a dropout that takes one bit a number.
+const half = 1 << 15
+
+// rowBits are those of a block of 64 columns of a row with vertex id; rowKey is the key of the row's draws.
+func rowBits(key uint64, id, block uint32) uint64 {
+	z := key + (uint64(block)<<32+uint64(id)+1)*drawGolden
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
+
+func rowKey(key uint64, id uint32) uint64 { return rowBits(key, id, 0) }
 
 // drawHash is two draws of a row with this key.
 func drawHash(key uint64, pair uint32) uint32 {

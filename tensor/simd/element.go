@@ -18,7 +18,7 @@ type Drop struct {
 	IDs       *uint32 // vertex ids of the rows, or nil: row i has id First+i
 	Key       uint64
 	First     uint32
-	Threshold uint16 // keep when the draw is at least this
+	Threshold uint16 // keep when the draw is at least this; at a half, by the row's bits
 	Scale     float32
 	Keep      float32 // 1/Scale
 	On        bool
@@ -37,19 +37,39 @@ func (d Drop) Rows(i int) Drop {
 	return d
 }
 
-func (d *Drop) key(i int) uint64 {
-	id := d.First + uint32(i)
-	if d.IDs != nil {
-		id = *at(d.IDs, i)
-	}
-	return rowKey(d.Key, id)
+// rowDraws are the draws of one row, from its first column to its last.
+type rowDraws struct {
+	*Drop
+	row  int
+	id   uint32
+	bits uint64 // of this block of columns from this one on; or the row's key
 }
 
-func (d *Drop) kept(key uint64, row, column int) bool {
-	if d.Bits != nil {
-		return *at(d.Bits, row*d.BitStride+column/8)>>(column%8)&1 != 0
+func (d *Drop) draws(row int) rowDraws {
+	if !d.On {
+		return rowDraws{}
 	}
-	return uint16(drawHash(key, uint32(column/2))>>(column%2*16)) >= d.Threshold
+	r := rowDraws{Drop: d, row: row, id: d.First + uint32(row)}
+	if d.IDs != nil {
+		r.id = *at(d.IDs, row)
+	}
+	r.bits = rowKey(d.Key, r.id)
+	return r
+}
+
+// keeps draws for the next column.
+func (r *rowDraws) keeps(column int) bool {
+	switch {
+	case r.Bits != nil:
+		return *at(r.Bits, r.row*r.BitStride+column/8)>>(column%8)&1 != 0
+	case r.Threshold != half:
+		return uint16(drawHash(r.bits, uint32(column/2))>>(column%2*16)) >= r.Threshold
+	case column%64 == 0:
+		r.bits = rowBits(r.Key, r.id, uint32(column/64))
+	}
+	keep := r.bits&1 != 0
+	r.bits >>= 1
+	return keep
 }
 
 // Map computes each number of Dst from the number of Src in the same place, by
@@ -96,14 +116,11 @@ func mapGeneric(m *Map) {
 		if m.Moments {
 			m.moments(i)
 		}
-		var key uint64
-		if m.Drop.On {
-			key = m.Drop.key(i)
-		}
+		draws := m.Drop.draws(i)
 		for j := range m.Cols {
 			x := activate(m.Act, m.before(i, j))
 			if m.Drop.On {
-				if m.Drop.kept(key, i, j) {
+				if draws.keeps(j) {
 					x *= m.Drop.Scale
 				} else {
 					x = 0
@@ -190,23 +207,20 @@ func (g *ActGrad) Run(l Level) {
 }
 
 func actGradGeneric(g *ActGrad) {
-	draws := g.Drop.On && g.Act != ReLU
+	drops := g.Drop.On && g.Act != ReLU
 	scale, keep := float32(1), float32(1)
 	if g.Drop.On {
 		scale, keep = g.Drop.Scale, g.Drop.Keep
 	}
 	for i := range g.Rows {
-		var key uint64
-		if draws {
-			key = g.Drop.key(i)
-		}
+		draws := g.Drop.draws(i)
 		for j := range g.Cols {
 			x := g.Dy.At(i, j)
 			if g.Act != NoAct {
 				x *= slope(g.Act, g.Y.At(i, j)*keep)
 			}
 			x *= scale
-			if draws && !g.Drop.kept(key, i, j) {
+			if drops && !draws.keeps(j) {
 				x = 0
 			}
 			g.Dx.Set(i, j, x)

@@ -388,6 +388,48 @@ DATA elementEveryOther<>+120(SB)/4, $0x0000001d
 DATA elementEveryOther<>+124(SB)/4, $0x0000001f
 GLOBL elementEveryOther<>(SB), RODATA|NOPTR, $128
 
+DATA elementColumns<>+0(SB)/4, $0x00000000
+DATA elementColumns<>+4(SB)/4, $0x9e3779b1
+DATA elementColumns<>+8(SB)/4, $0x3c6ef362
+DATA elementColumns<>+12(SB)/4, $0xdaa66d13
+DATA elementColumns<>+16(SB)/4, $0x78dde6c4
+DATA elementColumns<>+20(SB)/4, $0x17156075
+DATA elementColumns<>+24(SB)/4, $0xb54cda26
+DATA elementColumns<>+28(SB)/4, $0x538453d7
+DATA elementColumns<>+32(SB)/4, $0xf1bbcd88
+DATA elementColumns<>+36(SB)/4, $0x8ff34739
+DATA elementColumns<>+40(SB)/4, $0x2e2ac0ea
+DATA elementColumns<>+44(SB)/4, $0xcc623a9b
+DATA elementColumns<>+48(SB)/4, $0x6a99b44c
+DATA elementColumns<>+52(SB)/4, $0x08d12dfd
+DATA elementColumns<>+56(SB)/4, $0xa708a7ae
+DATA elementColumns<>+60(SB)/4, $0x4540215f
+GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
+
+DATA elementMix<>+0(SB)/8, $0x9e3779b97f4a7c15
+DATA elementMix<>+8(SB)/8, $0xbf58476d1ce4e5b9
+DATA elementMix<>+16(SB)/8, $0x94d049bb133111eb
+DATA elementMix<>+24(SB)/8, $0x7f4a7c1500000000
+GLOBL elementMix<>(SB), RODATA|NOPTR, $32
+
+DATA elementBits<>+0(SB)/4, $0x00000001
+DATA elementBits<>+4(SB)/4, $0x00000002
+DATA elementBits<>+8(SB)/4, $0x00000004
+DATA elementBits<>+12(SB)/4, $0x00000008
+DATA elementBits<>+16(SB)/4, $0x00000010
+DATA elementBits<>+20(SB)/4, $0x00000020
+DATA elementBits<>+24(SB)/4, $0x00000040
+DATA elementBits<>+28(SB)/4, $0x00000080
+DATA elementBits<>+32(SB)/4, $0x00000100
+DATA elementBits<>+36(SB)/4, $0x00000200
+DATA elementBits<>+40(SB)/4, $0x00000400
+DATA elementBits<>+44(SB)/4, $0x00000800
+DATA elementBits<>+48(SB)/4, $0x00001000
+DATA elementBits<>+52(SB)/4, $0x00002000
+DATA elementBits<>+56(SB)/4, $0x00004000
+DATA elementBits<>+60(SB)/4, $0x00008000
+GLOBL elementBits<>(SB), RODATA|NOPTR, $64
+
 DATA elementPairs1<>+0(SB)/4, $0x00000000
 DATA elementPairs1<>+4(SB)/4, $0x9e3779b1
 DATA elementPairs1<>+8(SB)/4, $0x3c6ef362
@@ -904,40 +946,17 @@ DATA elementEight<>+16(SB)/4, $0x00000004
 DATA elementEight<>+20(SB)/4, $0x00000005
 DATA elementEight<>+24(SB)/4, $0x00000006
 DATA elementEight<>+28(SB)/4, $0x00000007
-DATA elementEight<>+32(SB)/4, $0x00000008
-DATA elementEight<>+36(SB)/4, $0x00000008
-DATA elementEight<>+40(SB)/4, $0x00000008
-DATA elementEight<>+44(SB)/4, $0x00000008
-DATA elementEight<>+48(SB)/4, $0x00000008
-DATA elementEight<>+52(SB)/4, $0x00000008
-DATA elementEight<>+56(SB)/4, $0x00000008
-DATA elementEight<>+60(SB)/4, $0x00000008
-GLOBL elementEight<>(SB), RODATA|NOPTR, $64
+GLOBL elementEight<>(SB), RODATA|NOPTR, $32
+
+DATA elementSeven<>+0(SB)/8, $0x0000000000000007
+GLOBL elementSeven<>(SB), RODATA|NOPTR, $8
 
 DATA elementOne<>+0(SB)/8, $0x3ff0000000000000
 GLOBL elementOne<>(SB), RODATA|NOPTR, $8
 
-DATA elementColumns<>+0(SB)/4, $0x00000000
-DATA elementColumns<>+4(SB)/4, $0x9e3779b1
-DATA elementColumns<>+8(SB)/4, $0x3c6ef362
-DATA elementColumns<>+12(SB)/4, $0xdaa66d13
-DATA elementColumns<>+16(SB)/4, $0x78dde6c4
-DATA elementColumns<>+20(SB)/4, $0x17156075
-DATA elementColumns<>+24(SB)/4, $0xb54cda26
-DATA elementColumns<>+28(SB)/4, $0x538453d7
-DATA elementColumns<>+32(SB)/4, $0xf1bbcd88
-DATA elementColumns<>+36(SB)/4, $0x8ff34739
-DATA elementColumns<>+40(SB)/4, $0x2e2ac0ea
-DATA elementColumns<>+44(SB)/4, $0xcc623a9b
-DATA elementColumns<>+48(SB)/4, $0x6a99b44c
-DATA elementColumns<>+52(SB)/4, $0x08d12dfd
-DATA elementColumns<>+56(SB)/4, $0xa708a7ae
-DATA elementColumns<>+60(SB)/4, $0x4540215f
-GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
-
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·mapAVX512(SB), $17176-9
+TEXT ·mapAVX512(SB), $17184-9
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -3025,62 +3044,63 @@ other2:
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	MOVQ  88(AX), R8
-	MOVQ  128(AX), R9
-	MOVL  144(AX), R10
+	XORQ  R9, R9
+	MOVQ  128(AX), R10
+	MOVL  144(AX), R11
 	MOVQ  168(AX), CX
 	TESTQ CX, CX
 	JZ    skip102
-	MOVQ  CX, R9
+	MOVQ  CX, R10
 
 skip102:
-	XORQ  R11, R11
+	XORQ  R12, R12
 	CMPB  42(AX), $0x00
 	JEQ   skip103
-	MOVQ  72(AX), R11
-	IMULQ 32(AX), R11
-	ADDQ  SI, R11
-	SUBQ  $0x00004000, R11
+	MOVQ  72(AX), R12
+	IMULQ 32(AX), R12
+	ADDQ  SI, R12
+	SUBQ  $0x00004000, R12
 
 skip103:
-	MOVQ         R11, 17160(SP)
+	MOVQ         R12, 17168(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
 	ORQ          112(AX), CX
-	MOVQ         CX, 17168(SP)
+	MOVQ         CX, 17176(SP)
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
 	VDIVSS       X5, X4, X4
-	MOVQ         72(AX), R11
+	MOVQ         72(AX), R12
 	CMPB         197(AX), $0x00
 	JEQ          skip104
-	CMPQ         R11, $0x00
+	CMPQ         R12, $0x00
 	JLE          last105
-	MOVQ         SI, R12
-	MOVQ         R8, R13
+	MOVQ         SI, R13
+	MOVQ         R8, R14
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
+	LEAQ         64(CX), R15
+	CMPQ         R15, DX
 	JGT          cols107
 
 cols106:
 	CMPB    40(AX), $0x00
 	JNE     half108
-	VMOVUPS (R12)(CX*4), Z9
-	VMOVUPS 64(R12)(CX*4), Z10
-	VMOVUPS 128(R12)(CX*4), Z11
-	VMOVUPS 192(R12)(CX*4), Z12
+	VMOVUPS (R13)(CX*4), Z9
+	VMOVUPS 64(R13)(CX*4), Z10
+	VMOVUPS 128(R13)(CX*4), Z11
+	VMOVUPS 192(R13)(CX*4), Z12
 	JMP     both109
 
 half108:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
-	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
-	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
+	VPERMW.Z (R13)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R13)(CX*2), Z1, K1, Z10
+	VPERMW.Z 64(R13)(CX*2), Z0, K1, Z11
+	VPERMW.Z 64(R13)(CX*2), Z1, K1, Z12
 
 both109:
 	VADDPS Z9, Z5, Z5
@@ -3088,54 +3108,54 @@ both109:
 	VADDPS Z11, Z7, Z7
 	VADDPS Z12, Z8, Z8
 	ADDQ   $0x40, CX
-	LEAQ   64(CX), R14
-	CMPQ   R14, DX
+	LEAQ   64(CX), R15
+	CMPQ   R15, DX
 	JLE    cols106
 
 cols107:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
+	LEAQ 32(CX), R15
+	CMPQ R15, DX
 	JGT  cols111
 
 cols110:
 	CMPB    40(AX), $0x00
 	JNE     half112
-	VMOVUPS (R12)(CX*4), Z9
-	VMOVUPS 64(R12)(CX*4), Z10
+	VMOVUPS (R13)(CX*4), Z9
+	VMOVUPS 64(R13)(CX*4), Z10
 	JMP     both113
 
 half112:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
+	VPERMW.Z (R13)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R13)(CX*2), Z1, K1, Z10
 
 both113:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
-	LEAQ   32(CX), R14
-	CMPQ   R14, DX
+	LEAQ   32(CX), R15
+	CMPQ   R15, DX
 	JLE    cols110
 
 cols111:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
+	LEAQ 16(CX), R15
+	CMPQ R15, DX
 	JGT  cols115
 
 cols114:
 	CMPB    40(AX), $0x00
 	JNE     half116
-	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS (R13)(CX*4), Z9
 	JMP     both117
 
 half116:
-	VPMOVZXWD (R12)(CX*2), Z9
+	VPMOVZXWD (R13)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
 both117:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
+	LEAQ   16(CX), R15
+	CMPQ   R15, DX
 	JLE    cols114
 
 cols115:
@@ -3143,11 +3163,11 @@ cols115:
 	JGE       row118
 	CMPB      40(AX), $0x00
 	JNE       half119
-	VMOVUPS.Z (R12)(CX*4), K2, Z9
+	VMOVUPS.Z (R13)(CX*4), K2, Z9
 	JMP       both120
 
 half119:
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
+	VPMOVZXWD.Z (R13)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
 both120:
@@ -3166,37 +3186,37 @@ row118:
 	VPERMILPS     $0xb1, X5, X6
 	VADDPS        X5, X6, X5
 	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R13)
+	VMOVSS        X5, (R14)
 
 last105:
-	CMPQ         R11, $0x00
+	CMPQ         R12, $0x00
 	JLE          last121
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	VBROADCASTSS (R13), Z5
+	MOVQ         SI, R13
+	MOVQ         R8, R14
+	VBROADCASTSS (R14), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
+	LEAQ         64(CX), R15
+	CMPQ         R15, DX
 	JGT          cols123
 
 cols122:
 	CMPB    40(AX), $0x00
 	JNE     half124
-	VMOVUPS (R12)(CX*4), Z10
-	VMOVUPS 64(R12)(CX*4), Z11
-	VMOVUPS 128(R12)(CX*4), Z12
-	VMOVUPS 192(R12)(CX*4), Z13
+	VMOVUPS (R13)(CX*4), Z10
+	VMOVUPS 64(R13)(CX*4), Z11
+	VMOVUPS 128(R13)(CX*4), Z12
+	VMOVUPS 192(R13)(CX*4), Z13
 	JMP     both125
 
 half124:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
-	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
-	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
+	VPERMW.Z (R13)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R13)(CX*2), Z1, K1, Z11
+	VPERMW.Z 64(R13)(CX*2), Z0, K1, Z12
+	VPERMW.Z 64(R13)(CX*2), Z1, K1, Z13
 
 both125:
 	VSUBPS      Z5, Z10, Z10
@@ -3208,25 +3228,25 @@ both125:
 	VSUBPS      Z5, Z13, Z13
 	VFMADD231PS Z13, Z13, Z9
 	ADDQ        $0x40, CX
-	LEAQ        64(CX), R14
-	CMPQ        R14, DX
+	LEAQ        64(CX), R15
+	CMPQ        R15, DX
 	JLE         cols122
 
 cols123:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
+	LEAQ 32(CX), R15
+	CMPQ R15, DX
 	JGT  cols127
 
 cols126:
 	CMPB    40(AX), $0x00
 	JNE     half128
-	VMOVUPS (R12)(CX*4), Z10
-	VMOVUPS 64(R12)(CX*4), Z11
+	VMOVUPS (R13)(CX*4), Z10
+	VMOVUPS 64(R13)(CX*4), Z11
 	JMP     both129
 
 half128:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
+	VPERMW.Z (R13)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R13)(CX*2), Z1, K1, Z11
 
 both129:
 	VSUBPS      Z5, Z10, Z10
@@ -3234,31 +3254,31 @@ both129:
 	VSUBPS      Z5, Z11, Z11
 	VFMADD231PS Z11, Z11, Z7
 	ADDQ        $0x20, CX
-	LEAQ        32(CX), R14
-	CMPQ        R14, DX
+	LEAQ        32(CX), R15
+	CMPQ        R15, DX
 	JLE         cols126
 
 cols127:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
+	LEAQ 16(CX), R15
+	CMPQ R15, DX
 	JGT  cols131
 
 cols130:
 	CMPB    40(AX), $0x00
 	JNE     half132
-	VMOVUPS (R12)(CX*4), Z10
+	VMOVUPS (R13)(CX*4), Z10
 	JMP     both133
 
 half132:
-	VPMOVZXWD (R12)(CX*2), Z10
+	VPMOVZXWD (R13)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
 both133:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
-	LEAQ        16(CX), R14
-	CMPQ        R14, DX
+	LEAQ        16(CX), R15
+	CMPQ        R15, DX
 	JLE         cols130
 
 cols131:
@@ -3266,11 +3286,11 @@ cols131:
 	JGE       row134
 	CMPB      40(AX), $0x00
 	JNE       half135
-	VMOVUPS.Z (R12)(CX*4), K2, Z10
+	VMOVUPS.Z (R13)(CX*4), K2, Z10
 	JMP       both136
 
 half135:
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
+	VPMOVZXWD.Z (R13)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
 both136:
@@ -3295,38 +3315,38 @@ row134:
 	VSQRTSS       X6, X6, X6
 	VMOVSS        element3f800000<>+0(SB), X5
 	VDIVSS        X6, X5, X5
-	VMOVSS        X5, 4(R13)
+	VMOVSS        X5, 4(R14)
 
 last121:
-	CMPQ         R11, $0x01
+	CMPQ         R12, $0x01
 	JLE          last137
-	MOVQ         SI, R11
-	MOVQ         R8, R12
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R12
+	MOVQ         SI, R12
+	MOVQ         R8, R13
+	ADDQ         32(AX), R12
+	ADDQ         96(AX), R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	XORQ         CX, CX
-	LEAQ         64(CX), R13
-	CMPQ         R13, DX
+	LEAQ         64(CX), R14
+	CMPQ         R14, DX
 	JGT          cols139
 
 cols138:
 	CMPB    40(AX), $0x00
 	JNE     half140
-	VMOVUPS (R11)(CX*4), Z9
-	VMOVUPS 64(R11)(CX*4), Z10
-	VMOVUPS 128(R11)(CX*4), Z11
-	VMOVUPS 192(R11)(CX*4), Z12
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
+	VMOVUPS 128(R12)(CX*4), Z11
+	VMOVUPS 192(R12)(CX*4), Z12
 	JMP     both141
 
 half140:
-	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
-	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
-	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
+	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
+	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
 both141:
 	VADDPS Z9, Z5, Z5
@@ -3334,54 +3354,54 @@ both141:
 	VADDPS Z11, Z7, Z7
 	VADDPS Z12, Z8, Z8
 	ADDQ   $0x40, CX
-	LEAQ   64(CX), R13
-	CMPQ   R13, DX
+	LEAQ   64(CX), R14
+	CMPQ   R14, DX
 	JLE    cols138
 
 cols139:
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
+	LEAQ 32(CX), R14
+	CMPQ R14, DX
 	JGT  cols143
 
 cols142:
 	CMPB    40(AX), $0x00
 	JNE     half144
-	VMOVUPS (R11)(CX*4), Z9
-	VMOVUPS 64(R11)(CX*4), Z10
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
 	JMP     both145
 
 half144:
-	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
 both145:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
-	LEAQ   32(CX), R13
-	CMPQ   R13, DX
+	LEAQ   32(CX), R14
+	CMPQ   R14, DX
 	JLE    cols142
 
 cols143:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
 	JGT  cols147
 
 cols146:
 	CMPB    40(AX), $0x00
 	JNE     half148
-	VMOVUPS (R11)(CX*4), Z9
+	VMOVUPS (R12)(CX*4), Z9
 	JMP     both149
 
 half148:
-	VPMOVZXWD (R11)(CX*2), Z9
+	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
 both149:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R13
-	CMPQ   R13, DX
+	LEAQ   16(CX), R14
+	CMPQ   R14, DX
 	JLE    cols146
 
 cols147:
@@ -3389,11 +3409,11 @@ cols147:
 	JGE       row150
 	CMPB      40(AX), $0x00
 	JNE       half151
-	VMOVUPS.Z (R11)(CX*4), K2, Z9
+	VMOVUPS.Z (R12)(CX*4), K2, Z9
 	JMP       both152
 
 half151:
-	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
+	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
 both152:
@@ -3412,46 +3432,46 @@ row150:
 	VPERMILPS     $0xb1, X5, X6
 	VADDPS        X5, X6, X5
 	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R12)
+	VMOVSS        X5, (R13)
 
 last137:
 skip104:
-	MOVQ 72(AX), R12
+	MOVQ 72(AX), R13
 
 rows153:
 	CMPB         197(AX), $0x00
 	JEQ          skip154
-	CMPQ         R12, $0x02
+	CMPQ         R13, $0x02
 	JLE          last155
-	MOVQ         SI, R11
-	MOVQ         R8, R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
+	MOVQ         SI, R12
+	MOVQ         R8, R14
+	ADDQ         32(AX), R12
+	ADDQ         96(AX), R14
+	ADDQ         32(AX), R12
+	ADDQ         96(AX), R14
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
+	LEAQ         64(CX), R15
+	CMPQ         R15, DX
 	JGT          cols157
 
 cols156:
 	CMPB    40(AX), $0x00
 	JNE     half158
-	VMOVUPS (R11)(CX*4), Z9
-	VMOVUPS 64(R11)(CX*4), Z10
-	VMOVUPS 128(R11)(CX*4), Z11
-	VMOVUPS 192(R11)(CX*4), Z12
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
+	VMOVUPS 128(R12)(CX*4), Z11
+	VMOVUPS 192(R12)(CX*4), Z12
 	JMP     both159
 
 half158:
-	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
-	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z11
-	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z12
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
+	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
+	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
 both159:
 	VADDPS Z9, Z5, Z5
@@ -3459,54 +3479,54 @@ both159:
 	VADDPS Z11, Z7, Z7
 	VADDPS Z12, Z8, Z8
 	ADDQ   $0x40, CX
-	LEAQ   64(CX), R14
-	CMPQ   R14, DX
+	LEAQ   64(CX), R15
+	CMPQ   R15, DX
 	JLE    cols156
 
 cols157:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
+	LEAQ 32(CX), R15
+	CMPQ R15, DX
 	JGT  cols161
 
 cols160:
 	CMPB    40(AX), $0x00
 	JNE     half162
-	VMOVUPS (R11)(CX*4), Z9
-	VMOVUPS 64(R11)(CX*4), Z10
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
 	JMP     both163
 
 half162:
-	VPERMW.Z (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R11)(CX*2), Z1, K1, Z10
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
 both163:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
-	LEAQ   32(CX), R14
-	CMPQ   R14, DX
+	LEAQ   32(CX), R15
+	CMPQ   R15, DX
 	JLE    cols160
 
 cols161:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
+	LEAQ 16(CX), R15
+	CMPQ R15, DX
 	JGT  cols165
 
 cols164:
 	CMPB    40(AX), $0x00
 	JNE     half166
-	VMOVUPS (R11)(CX*4), Z9
+	VMOVUPS (R12)(CX*4), Z9
 	JMP     both167
 
 half166:
-	VPMOVZXWD (R11)(CX*2), Z9
+	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
 both167:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
+	LEAQ   16(CX), R15
+	CMPQ   R15, DX
 	JLE    cols164
 
 cols165:
@@ -3514,11 +3534,11 @@ cols165:
 	JGE       row168
 	CMPB      40(AX), $0x00
 	JNE       half169
-	VMOVUPS.Z (R11)(CX*4), K2, Z9
+	VMOVUPS.Z (R12)(CX*4), K2, Z9
 	JMP       both170
 
 half169:
-	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
+	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
 both170:
@@ -3537,39 +3557,39 @@ row168:
 	VPERMILPS     $0xb1, X5, X6
 	VADDPS        X5, X6, X5
 	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R13)
+	VMOVSS        X5, (R14)
 
 last155:
-	CMPQ         R12, $0x01
+	CMPQ         R13, $0x01
 	JLE          last171
-	MOVQ         SI, R11
-	MOVQ         R8, R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
-	VBROADCASTSS (R13), Z5
+	MOVQ         SI, R12
+	MOVQ         R8, R14
+	ADDQ         32(AX), R12
+	ADDQ         96(AX), R14
+	VBROADCASTSS (R14), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
+	LEAQ         64(CX), R15
+	CMPQ         R15, DX
 	JGT          cols173
 
 cols172:
 	CMPB    40(AX), $0x00
 	JNE     half174
-	VMOVUPS (R11)(CX*4), Z10
-	VMOVUPS 64(R11)(CX*4), Z11
-	VMOVUPS 128(R11)(CX*4), Z12
-	VMOVUPS 192(R11)(CX*4), Z13
+	VMOVUPS (R12)(CX*4), Z10
+	VMOVUPS 64(R12)(CX*4), Z11
+	VMOVUPS 128(R12)(CX*4), Z12
+	VMOVUPS 192(R12)(CX*4), Z13
 	JMP     both175
 
 half174:
-	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
-	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
-	VPERMW.Z 64(R11)(CX*2), Z0, K1, Z12
-	VPERMW.Z 64(R11)(CX*2), Z1, K1, Z13
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
+	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
+	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
 
 both175:
 	VSUBPS      Z5, Z10, Z10
@@ -3581,25 +3601,25 @@ both175:
 	VSUBPS      Z5, Z13, Z13
 	VFMADD231PS Z13, Z13, Z9
 	ADDQ        $0x40, CX
-	LEAQ        64(CX), R14
-	CMPQ        R14, DX
+	LEAQ        64(CX), R15
+	CMPQ        R15, DX
 	JLE         cols172
 
 cols173:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
+	LEAQ 32(CX), R15
+	CMPQ R15, DX
 	JGT  cols177
 
 cols176:
 	CMPB    40(AX), $0x00
 	JNE     half178
-	VMOVUPS (R11)(CX*4), Z10
-	VMOVUPS 64(R11)(CX*4), Z11
+	VMOVUPS (R12)(CX*4), Z10
+	VMOVUPS 64(R12)(CX*4), Z11
 	JMP     both179
 
 half178:
-	VPERMW.Z (R11)(CX*2), Z0, K1, Z10
-	VPERMW.Z (R11)(CX*2), Z1, K1, Z11
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 
 both179:
 	VSUBPS      Z5, Z10, Z10
@@ -3607,31 +3627,31 @@ both179:
 	VSUBPS      Z5, Z11, Z11
 	VFMADD231PS Z11, Z11, Z7
 	ADDQ        $0x20, CX
-	LEAQ        32(CX), R14
-	CMPQ        R14, DX
+	LEAQ        32(CX), R15
+	CMPQ        R15, DX
 	JLE         cols176
 
 cols177:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
+	LEAQ 16(CX), R15
+	CMPQ R15, DX
 	JGT  cols181
 
 cols180:
 	CMPB    40(AX), $0x00
 	JNE     half182
-	VMOVUPS (R11)(CX*4), Z10
+	VMOVUPS (R12)(CX*4), Z10
 	JMP     both183
 
 half182:
-	VPMOVZXWD (R11)(CX*2), Z10
+	VPMOVZXWD (R12)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
 both183:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
-	LEAQ        16(CX), R14
-	CMPQ        R14, DX
+	LEAQ        16(CX), R15
+	CMPQ        R15, DX
 	JLE         cols180
 
 cols181:
@@ -3639,11 +3659,11 @@ cols181:
 	JGE       row184
 	CMPB      40(AX), $0x00
 	JNE       half185
-	VMOVUPS.Z (R11)(CX*4), K2, Z10
+	VMOVUPS.Z (R12)(CX*4), K2, Z10
 	JMP       both186
 
 half185:
-	VPMOVZXWD.Z (R11)(CX*2), K2, Z10
+	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
 both186:
@@ -3668,7 +3688,7 @@ row184:
 	VSQRTSS       X6, X6, X6
 	VMOVSS        element3f800000<>+0(SB), X5
 	VDIVSS        X6, X5, X5
-	VMOVSS        X5, 4(R13)
+	VMOVSS        X5, 4(R14)
 
 last171:
 skip154:
@@ -3676,139 +3696,144 @@ skip154:
 	JEQ   skip187
 	CMPQ  168(AX), $0x00
 	JNE   given188
-	MOVQ  R10, CX
-	TESTQ R9, R9
+	MOVQ  R11, CX
+	TESTQ R10, R10
 	JZ    id190
-	MOVL  (R9), CX
-	ADDQ  $0x04, R9
+	MOVL  (R10), CX
+	ADDQ  $0x04, R10
 
 id190:
-	INCL         R10
-	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R11
-	IMULQ        R11, CX
-	ADDQ         136(AX), CX
-	MOVQ         CX, R11
-	SHRQ         $0x1e, R11
-	XORQ         R11, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1b, R11
-	XORQ         R11, CX
-	MOVQ         $0x94d049bb133111eb, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1f, R11
-	XORQ         R11, CX
+	INCL  R11
+	INCQ  CX
+	IMULQ elementMix<>+0(SB), CX
+	ADDQ  136(AX), CX
+	CMPW  148(AX), $0x8000
+	JNE   other191
+	MOVQ  CX, 17160(SP)
+	JMP   half192
+
+other191:
+	MOVQ         CX, R12
+	SHRQ         $0x1e, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+8(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1b, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+16(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1f, R12
+	XORQ         R12, CX
 	VMOVQ        CX, X3
 	VPBROADCASTD X3, Z2
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided189
+
+half192:
+	JMP decided189
 
 given188:
-	ADDQ 176(AX), R9
+	ADDQ 176(AX), R10
 
 decided189:
 skip187:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip191
+	JEQ  skip193
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip191:
-	CMPQ CX, 17160(SP)
-	JGE  none192
-	MOVQ CX, R11
-	ANDQ $-256, R11
-	SHRQ $0x06, R11
-	RORB $0x02, R11
-	SHLQ $0x06, R11
-	JMP  row193
+skip193:
+	CMPQ CX, 17168(SP)
+	JGE  none194
+	MOVQ CX, R12
+	ANDQ $-256, R12
+	SHRQ $0x06, R12
+	RORB $0x02, R12
+	SHLQ $0x06, R12
+	JMP  row195
 
-none192:
-	XORQ R11, R11
+none194:
+	XORQ R12, R12
 
-row193:
+row195:
 	XORQ CX, CX
-	LEAQ 64(CX), R13
-	CMPQ R13, DX
-	JGT  cols195
+	LEAQ 64(CX), R14
+	CMPQ R14, DX
+	JGT  cols197
 
-cols194:
+cols196:
 	CMPB       40(AX), $0x00
-	JNE        half196
-	TESTQ      R11, R11
-	JZ         near198
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same200
-	ADDQ       $0x00003000, R11
+	JNE        half198
+	TESTQ      R12, R12
+	JZ         near200
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same202
+	ADDQ       $0x00003000, R12
 
-same200:
-	JMP asked199
+same202:
+	JMP asked201
 
-near198:
+near200:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
 	PREFETCHT0 3264(SI)(CX*4)
 
-asked199:
+asked201:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
 	VMOVUPS 128(SI)(CX*4), Z7
 	VMOVUPS 192(SI)(CX*4), Z8
-	JMP     both197
+	JMP     both199
 
-half196:
-	TESTQ      R11, R11
-	JZ         near201
+half198:
+	TESTQ      R12, R12
+	JZ         near203
 	TESTQ      $0x0000007f, CX
-	JNZ        asked202
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same203
-	ADDQ       $0x00003000, R11
+	JNZ        asked204
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same205
+	ADDQ       $0x00003000, R12
 
-same203:
-	JMP asked202
+same205:
+	JMP asked204
 
-near201:
+near203:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 
-asked202:
+asked204:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(SI)(CX*2), Z1, K1, Z8
 
-both197:
+both199:
 	CMPB         196(AX), $0x00
-	JEQ          skip204
+	JEQ          skip206
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
 	VMULPS       Z9, Z7, Z7
 	VMULPS       Z9, Z8, Z8
-	MOVQ         48(AX), R13
-	TESTQ        R13, R13
-	JZ           skip205
+	MOVQ         48(AX), R14
+	TESTQ        R14, R14
+	JZ           skip207
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half206
+	JNE          half208
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -3817,9 +3842,9 @@ both197:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both207
+	JMP          both209
 
-half206:
+half208:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -3827,19 +3852,19 @@ half206:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both207:
+both209:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip205:
-skip204:
-	CMPQ         17168(SP), $0x00
-	JEQ          plain208
-	MOVQ         88(AX), R13
-	TESTQ        R13, R13
-	JZ           skip209
+skip207:
+skip206:
+	CMPQ         17176(SP), $0x00
+	JEQ          plain210
+	MOVQ         88(AX), R14
+	TESTQ        R14, R14
+	JZ           skip211
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -3851,79 +3876,79 @@ skip204:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip209:
-	MOVQ    104(AX), R13
-	TESTQ   R13, R13
-	JZ      skip210
-	VMOVUPS (R13)(CX*4), Z9
+skip211:
+	MOVQ    104(AX), R14
+	TESTQ   R14, R14
+	JZ      skip212
+	VMOVUPS (R14)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
-	VMOVUPS 64(R13)(CX*4), Z9
+	VMOVUPS 64(R14)(CX*4), Z9
 	VSUBPS  Z9, Z6, Z6
-	VMOVUPS 128(R13)(CX*4), Z9
+	VMOVUPS 128(R14)(CX*4), Z9
 	VSUBPS  Z9, Z7, Z7
-	VMOVUPS 192(R13)(CX*4), Z9
+	VMOVUPS 192(R14)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip210:
-	MOVQ        112(AX), R13
-	TESTQ       R13, R13
-	JZ          skip212
-	MOVQ        120(AX), R14
+skip212:
+	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip213
-	VMOVUPS     (R14)(CX*4), Z9
-	VMOVUPS     (R13)(CX*4), Z10
+	JZ          skip214
+	MOVQ        120(AX), R15
+	TESTQ       R15, R15
+	JZ          skip215
+	VMOVUPS     (R15)(CX*4), Z9
+	VMOVUPS     (R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
-	VMOVUPS     64(R14)(CX*4), Z9
-	VMOVUPS     64(R13)(CX*4), Z10
+	VMOVUPS     64(R15)(CX*4), Z9
+	VMOVUPS     64(R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z6
-	VMOVUPS     128(R14)(CX*4), Z9
-	VMOVUPS     128(R13)(CX*4), Z10
+	VMOVUPS     128(R15)(CX*4), Z9
+	VMOVUPS     128(R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z7
-	VMOVUPS     192(R14)(CX*4), Z9
-	VMOVUPS     192(R13)(CX*4), Z10
+	VMOVUPS     192(R15)(CX*4), Z9
+	VMOVUPS     192(R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal211
+	JMP         normal213
 
-skip213:
-	VMOVUPS (R13)(CX*4), Z9
+skip215:
+	VMOVUPS (R14)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
-	VMOVUPS 64(R13)(CX*4), Z9
+	VMOVUPS 64(R14)(CX*4), Z9
 	VMULPS  Z9, Z6, Z6
-	VMOVUPS 128(R13)(CX*4), Z9
+	VMOVUPS 128(R14)(CX*4), Z9
 	VMULPS  Z9, Z7, Z7
-	VMOVUPS 192(R13)(CX*4), Z9
+	VMOVUPS 192(R14)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip212:
-plain208:
-	MOVQ    120(AX), R13
-	TESTQ   R13, R13
-	JZ      skip214
-	VMOVUPS (R13)(CX*4), Z9
+skip214:
+plain210:
+	MOVQ    120(AX), R14
+	TESTQ   R14, R14
+	JZ      skip216
+	VMOVUPS (R14)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
-	VMOVUPS 64(R13)(CX*4), Z9
+	VMOVUPS 64(R14)(CX*4), Z9
 	VADDPS  Z9, Z6, Z6
-	VMOVUPS 128(R13)(CX*4), Z9
+	VMOVUPS 128(R14)(CX*4), Z9
 	VADDPS  Z9, Z7, Z7
-	VMOVUPS 192(R13)(CX*4), Z9
+	VMOVUPS 192(R14)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip214:
-normal211:
+skip216:
+normal213:
 	CMPB         198(AX), $0x00
-	JEQ          none215
+	JEQ          none217
 	CMPB         198(AX), $0x01
-	JNE          act216
+	JNE          act218
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act216:
+act218:
 	CMPB         198(AX), $0x03
-	JNE          act217
+	JNE          act219
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -3939,11 +3964,11 @@ act216:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act217:
+act219:
 	CMPB         198(AX), $0x02
-	JNE          act218
+	JNE          act220
 	CMPB         16(AX), $0x00
-	JNE          half219
+	JNE          half221
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4024,9 +4049,9 @@ act217:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both220
+	JMP          both222
 
-half219:
+half221:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4081,13 +4106,41 @@ half219:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both220:
-act218:
-none215:
+both222:
+act220:
+none217:
 	CMPB         160(AX), $0x00
-	JEQ          skip221
+	JEQ          skip223
 	CMPQ         168(AX), $0x00
-	JNE          given222
+	JNE          given224
+	CMPW         148(AX), $0x8000
+	JNE          other226
+	MOVQ         17160(SP), R9
+	MOVQ         elementMix<>+24(SB), R14
+	ADDQ         R14, 17160(SP)
+	MOVQ         R9, R14
+	SHRQ         $0x1e, R14
+	XORQ         R14, R9
+	IMULQ        elementMix<>+8(SB), R9
+	MOVQ         R9, R14
+	SHRQ         $0x1b, R14
+	XORQ         R14, R9
+	IMULQ        elementMix<>+16(SB), R9
+	MOVQ         R9, R14
+	SHRQ         $0x1f, R14
+	XORQ         R14, R9
+	VBROADCASTSS 152(AX), Z9
+	KMOVQ        R9, K3
+	VMULPS.Z     Z9, Z5, K3, Z5
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z9, Z6, K3, Z6
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z9, Z7, K3, Z7
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z9, Z8, K3, Z8
+	JMP          half227
+
+other226:
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4115,47 +4168,49 @@ none215:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
-	JMP          decided223
 
-given222:
+half227:
+	JMP decided225
+
+given224:
 	VBROADCASTSS 152(AX), Z9
-	MOVQ         CX, R13
-	SHRQ         $0x03, R13
-	ADDQ         R9, R13
-	SUBQ         176(AX), R13
-	KMOVW        (R13), K3
+	MOVQ         CX, R14
+	SHRQ         $0x03, R14
+	ADDQ         R10, R14
+	SUBQ         176(AX), R14
+	KMOVW        (R14), K3
 	VMULPS.Z     Z9, Z5, K3, Z5
-	KMOVW        2(R13), K3
+	KMOVW        2(R14), K3
 	VMULPS.Z     Z9, Z6, K3, Z6
-	KMOVW        4(R13), K3
+	KMOVW        4(R14), K3
 	VMULPS.Z     Z9, Z7, K3, Z7
-	KMOVW        6(R13), K3
+	KMOVW        6(R14), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided223:
-skip221:
+decided225:
+skip223:
 	CMPB     16(AX), $0x00
-	JNE      half224
+	JNE      half229
 	CMPB     17(AX), $0x00
-	JEQ      near226
+	JEQ      near231
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed227
+	JMP      placed232
 
-near226:
+near231:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed227:
-	JMP both225
+placed232:
+	JMP both230
 
-half224:
+half229:
 	CMPB native+8(FP), $0x00
-	JEQ  ours228
+	JEQ  ours233
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4164,9 +4219,9 @@ half224:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both229
+	JMP  both234
 
-ours228:
+ours233:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4195,115 +4250,115 @@ ours228:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both229:
+both234:
 	CMPB     17(AX), $0x00
-	JEQ      near230
+	JEQ      near235
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed231
+	JMP      placed236
 
-near230:
+near235:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed231:
-both225:
+placed236:
+both230:
 	ADDQ $0x40, CX
-	LEAQ 64(CX), R13
-	CMPQ R13, DX
-	JLE  cols194
+	LEAQ 64(CX), R14
+	CMPQ R14, DX
+	JLE  cols196
 
-cols195:
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
-	JGT  cols233
+cols197:
+	LEAQ 32(CX), R14
+	CMPQ R14, DX
+	JGT  cols238
 
-cols232:
+cols237:
 	CMPB       40(AX), $0x00
-	JNE        half234
-	TESTQ      R11, R11
-	JZ         near236
+	JNE        half239
+	TESTQ      R12, R12
+	JZ         near241
 	TESTQ      $0x0000003f, CX
-	JNZ        asked237
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same238
-	ADDQ       $0x00003000, R11
+	JNZ        asked242
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same243
+	ADDQ       $0x00003000, R12
 
-same238:
-	JMP asked237
+same243:
+	JMP asked242
 
-near236:
+near241:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 
-asked237:
+asked242:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both235
+	JMP     both240
 
-half234:
-	TESTQ      R11, R11
-	JZ         near239
+half239:
+	TESTQ      R12, R12
+	JZ         near244
 	TESTQ      $0x0000007f, CX
-	JNZ        asked240
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same241
-	ADDQ       $0x00003000, R11
+	JNZ        asked245
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same246
+	ADDQ       $0x00003000, R12
 
-same241:
-	JMP asked240
+same246:
+	JMP asked245
 
-near239:
+near244:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked240:
+asked245:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 
-both235:
+both240:
 	CMPB         196(AX), $0x00
-	JEQ          skip242
+	JEQ          skip247
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
-	MOVQ         48(AX), R13
-	TESTQ        R13, R13
-	JZ           skip243
+	MOVQ         48(AX), R14
+	TESTQ        R14, R14
+	JZ           skip248
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half244
+	JNE          half249
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both245
+	JMP          both250
 
-half244:
+half249:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both245:
+both250:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip243:
-skip242:
-	CMPQ         17168(SP), $0x00
-	JEQ          plain246
-	MOVQ         88(AX), R13
-	TESTQ        R13, R13
-	JZ           skip247
+skip248:
+skip247:
+	CMPQ         17176(SP), $0x00
+	JEQ          plain251
+	MOVQ         88(AX), R14
+	TESTQ        R14, R14
+	JZ           skip252
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4311,59 +4366,59 @@ skip242:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip247:
-	MOVQ    104(AX), R13
-	TESTQ   R13, R13
-	JZ      skip248
-	VMOVUPS (R13)(CX*4), Z7
+skip252:
+	MOVQ    104(AX), R14
+	TESTQ   R14, R14
+	JZ      skip253
+	VMOVUPS (R14)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
-	VMOVUPS 64(R13)(CX*4), Z7
+	VMOVUPS 64(R14)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip248:
-	MOVQ        112(AX), R13
-	TESTQ       R13, R13
-	JZ          skip250
-	MOVQ        120(AX), R14
+skip253:
+	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip251
-	VMOVUPS     (R14)(CX*4), Z7
-	VMOVUPS     (R13)(CX*4), Z8
+	JZ          skip255
+	MOVQ        120(AX), R15
+	TESTQ       R15, R15
+	JZ          skip256
+	VMOVUPS     (R15)(CX*4), Z7
+	VMOVUPS     (R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
-	VMOVUPS     64(R14)(CX*4), Z7
-	VMOVUPS     64(R13)(CX*4), Z8
+	VMOVUPS     64(R15)(CX*4), Z7
+	VMOVUPS     64(R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal249
+	JMP         normal254
 
-skip251:
-	VMOVUPS (R13)(CX*4), Z7
+skip256:
+	VMOVUPS (R14)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
-	VMOVUPS 64(R13)(CX*4), Z7
+	VMOVUPS 64(R14)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip250:
-plain246:
-	MOVQ    120(AX), R13
-	TESTQ   R13, R13
-	JZ      skip252
-	VMOVUPS (R13)(CX*4), Z7
+skip255:
+plain251:
+	MOVQ    120(AX), R14
+	TESTQ   R14, R14
+	JZ      skip257
+	VMOVUPS (R14)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
-	VMOVUPS 64(R13)(CX*4), Z7
+	VMOVUPS 64(R14)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip252:
-normal249:
+skip257:
+normal254:
 	CMPB         198(AX), $0x00
-	JEQ          none253
+	JEQ          none258
 	CMPB         198(AX), $0x01
-	JNE          act254
+	JNE          act259
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act254:
+act259:
 	CMPB         198(AX), $0x03
-	JNE          act255
+	JNE          act260
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4373,11 +4428,11 @@ act254:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act255:
+act260:
 	CMPB         198(AX), $0x02
-	JNE          act256
+	JNE          act261
 	CMPB         16(AX), $0x00
-	JNE          half257
+	JNE          half262
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4424,9 +4479,9 @@ act255:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both258
+	JMP          both263
 
-half257:
+half262:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4459,13 +4514,42 @@ half257:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both258:
-act256:
-none253:
-	CMPB         160(AX), $0x00
-	JEQ          skip259
-	CMPQ         168(AX), $0x00
-	JNE          given260
+both263:
+act261:
+none258:
+	CMPB  160(AX), $0x00
+	JEQ   skip264
+	CMPQ  168(AX), $0x00
+	JNE   given265
+	CMPW  148(AX), $0x8000
+	JNE   other267
+	TESTQ $0x0000003f, CX
+	JNZ   same269
+	MOVQ  17160(SP), R9
+	MOVQ  elementMix<>+24(SB), R14
+	ADDQ  R14, 17160(SP)
+	MOVQ  R9, R14
+	SHRQ  $0x1e, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+8(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1b, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+16(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1f, R14
+	XORQ  R14, R9
+
+same269:
+	VBROADCASTSS 152(AX), Z7
+	KMOVQ        R9, K3
+	VMULPS.Z     Z7, Z5, K3, Z5
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z7, Z6, K3, Z6
+	SHRQ         $0x20, R9
+	JMP          half268
+
+other267:
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4482,46 +4566,48 @@ none253:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
-	JMP          decided261
 
-given260:
+half268:
+	JMP decided266
+
+given265:
 	VBROADCASTSS 152(AX), Z7
-	MOVQ         CX, R13
-	SHRQ         $0x03, R13
-	ADDQ         R9, R13
-	SUBQ         176(AX), R13
-	KMOVW        (R13), K3
+	MOVQ         CX, R14
+	SHRQ         $0x03, R14
+	ADDQ         R10, R14
+	SUBQ         176(AX), R14
+	KMOVW        (R14), K3
 	VMULPS.Z     Z7, Z5, K3, Z5
-	KMOVW        2(R13), K3
+	KMOVW        2(R14), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided261:
-skip259:
+decided266:
+skip264:
 	CMPB     16(AX), $0x00
-	JNE      half262
+	JNE      half270
 	CMPB     17(AX), $0x00
-	JEQ      near264
+	JEQ      near272
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed265
+	JMP      placed273
 
-near264:
+near272:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed265:
-	JMP both263
+placed273:
+	JMP both271
 
-half262:
+half270:
 	CMPB native+8(FP), $0x00
-	JEQ  ours266
+	JEQ  ours274
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both267
+	JMP  both275
 
-ours266:
+ours274:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4539,166 +4625,166 @@ ours266:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both267:
+both275:
 	CMPB     17(AX), $0x00
-	JEQ      near268
+	JEQ      near276
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed269
+	JMP      placed277
 
-near268:
+near276:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed269:
-both263:
+placed277:
+both271:
 	ADDQ $0x20, CX
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
-	JLE  cols232
+	LEAQ 32(CX), R14
+	CMPQ R14, DX
+	JLE  cols237
 
-cols233:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols271
+cols238:
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JGT  cols279
 
-cols270:
+cols278:
 	CMPB       40(AX), $0x00
-	JNE        half272
-	TESTQ      R11, R11
-	JZ         near274
+	JNE        half280
+	TESTQ      R12, R12
+	JZ         near282
 	TESTQ      $0x0000003f, CX
-	JNZ        asked275
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same276
-	ADDQ       $0x00003000, R11
+	JNZ        asked283
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same284
+	ADDQ       $0x00003000, R12
 
-same276:
-	JMP asked275
+same284:
+	JMP asked283
 
-near274:
+near282:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked275:
+asked283:
 	VMOVUPS (SI)(CX*4), Z5
-	JMP     both273
+	JMP     both281
 
-half272:
-	TESTQ      R11, R11
-	JZ         near277
+half280:
+	TESTQ      R12, R12
+	JZ         near285
 	TESTQ      $0x0000007f, CX
-	JNZ        asked278
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same279
-	ADDQ       $0x00003000, R11
+	JNZ        asked286
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same287
+	ADDQ       $0x00003000, R12
 
-same279:
-	JMP asked278
+same287:
+	JMP asked286
 
-near277:
+near285:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked278:
+asked286:
 	VPMOVZXWD (SI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both273:
+both281:
 	CMPB         196(AX), $0x00
-	JEQ          skip280
+	JEQ          skip288
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
-	MOVQ         48(AX), R13
-	TESTQ        R13, R13
-	JZ           skip281
+	MOVQ         48(AX), R14
+	TESTQ        R14, R14
+	JZ           skip289
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half282
+	JNE          half290
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both283
+	JMP          both291
 
-half282:
+half290:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both283:
+both291:
 	VFMADD231PS Z6, Z7, Z5
 
-skip281:
-skip280:
-	CMPQ         17168(SP), $0x00
-	JEQ          plain284
-	MOVQ         88(AX), R13
-	TESTQ        R13, R13
-	JZ           skip285
+skip289:
+skip288:
+	CMPQ         17176(SP), $0x00
+	JEQ          plain292
+	MOVQ         88(AX), R14
+	TESTQ        R14, R14
+	JZ           skip293
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip285:
-	MOVQ    104(AX), R13
-	TESTQ   R13, R13
-	JZ      skip286
-	VMOVUPS (R13)(CX*4), Z6
+skip293:
+	MOVQ    104(AX), R14
+	TESTQ   R14, R14
+	JZ      skip294
+	VMOVUPS (R14)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip286:
-	MOVQ        112(AX), R13
-	TESTQ       R13, R13
-	JZ          skip288
-	MOVQ        120(AX), R14
+skip294:
+	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip289
-	VMOVUPS     (R14)(CX*4), Z6
-	VMOVUPS     (R13)(CX*4), Z7
+	JZ          skip296
+	MOVQ        120(AX), R15
+	TESTQ       R15, R15
+	JZ          skip297
+	VMOVUPS     (R15)(CX*4), Z6
+	VMOVUPS     (R14)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal287
+	JMP         normal295
 
-skip289:
-	VMOVUPS (R13)(CX*4), Z6
+skip297:
+	VMOVUPS (R14)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip288:
-plain284:
-	MOVQ    120(AX), R13
-	TESTQ   R13, R13
-	JZ      skip290
-	VMOVUPS (R13)(CX*4), Z6
+skip296:
+plain292:
+	MOVQ    120(AX), R14
+	TESTQ   R14, R14
+	JZ      skip298
+	VMOVUPS (R14)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip290:
-normal287:
+skip298:
+normal295:
 	CMPB         198(AX), $0x00
-	JEQ          none291
+	JEQ          none299
 	CMPB         198(AX), $0x01
-	JNE          act292
+	JNE          act300
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act292:
+act300:
 	CMPB         198(AX), $0x03
-	JNE          act293
+	JNE          act301
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act293:
+act301:
 	CMPB         198(AX), $0x02
-	JNE          act294
+	JNE          act302
 	CMPB         16(AX), $0x00
-	JNE          half295
+	JNE          half303
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4728,9 +4814,9 @@ act293:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both296
+	JMP          both304
 
-half295:
+half303:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4752,13 +4838,40 @@ half295:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both296:
-act294:
-none291:
-	CMPB         160(AX), $0x00
-	JEQ          skip297
-	CMPQ         168(AX), $0x00
-	JNE          given298
+both304:
+act302:
+none299:
+	CMPB  160(AX), $0x00
+	JEQ   skip305
+	CMPQ  168(AX), $0x00
+	JNE   given306
+	CMPW  148(AX), $0x8000
+	JNE   other308
+	TESTQ $0x0000003f, CX
+	JNZ   same310
+	MOVQ  17160(SP), R9
+	MOVQ  elementMix<>+24(SB), R14
+	ADDQ  R14, 17160(SP)
+	MOVQ  R9, R14
+	SHRQ  $0x1e, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+8(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1b, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+16(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1f, R14
+	XORQ  R14, R9
+
+same310:
+	VBROADCASTSS 152(AX), Z6
+	KMOVQ        R9, K3
+	VMULPS.Z     Z6, Z5, K3, Z5
+	SHRQ         $0x10, R9
+	JMP          half309
+
+other308:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4773,42 +4886,44 @@ none291:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided299
 
-given298:
+half309:
+	JMP decided307
+
+given306:
 	VBROADCASTSS 152(AX), Z6
-	MOVQ         CX, R13
-	SHRQ         $0x03, R13
-	ADDQ         R9, R13
-	SUBQ         176(AX), R13
-	KMOVW        (R13), K3
+	MOVQ         CX, R14
+	SHRQ         $0x03, R14
+	ADDQ         R10, R14
+	SUBQ         176(AX), R14
+	KMOVW        (R14), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided299:
-skip297:
+decided307:
+skip305:
 	CMPB     16(AX), $0x00
-	JNE      half300
+	JNE      half311
 	CMPB     17(AX), $0x00
-	JEQ      near302
+	JEQ      near313
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed303
+	JMP      placed314
 
-near302:
+near313:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed303:
-	JMP both301
+placed314:
+	JMP both312
 
-half300:
+half311:
 	CMPB native+8(FP), $0x00
-	JEQ  ours304
+	JEQ  ours315
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both305
+	JMP  both316
 
-ours304:
+ours315:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4821,156 +4936,156 @@ ours304:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both305:
+both316:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both301:
+both312:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JLE  cols270
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JLE  cols278
 
-cols271:
+cols279:
 	CMPQ       CX, DX
-	JGE        row306
+	JGE        row317
 	CMPB       40(AX), $0x00
-	JNE        half307
-	TESTQ      R11, R11
-	JZ         near309
+	JNE        half318
+	TESTQ      R12, R12
+	JZ         near320
 	TESTQ      $0x0000003f, CX
-	JNZ        asked310
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same311
-	ADDQ       $0x00003000, R11
+	JNZ        asked321
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same322
+	ADDQ       $0x00003000, R12
 
-same311:
-	JMP asked310
+same322:
+	JMP asked321
 
-near309:
+near320:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked310:
+asked321:
 	VMOVUPS.Z (SI)(CX*4), K2, Z5
-	JMP       both308
+	JMP       both319
 
-half307:
-	TESTQ      R11, R11
-	JZ         near312
+half318:
+	TESTQ      R12, R12
+	JZ         near323
 	TESTQ      $0x0000007f, CX
-	JNZ        asked313
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same314
-	ADDQ       $0x00003000, R11
+	JNZ        asked324
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same325
+	ADDQ       $0x00003000, R12
 
-same314:
-	JMP asked313
+same325:
+	JMP asked324
 
-near312:
+near323:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked313:
+asked324:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both308:
+both319:
 	CMPB         196(AX), $0x00
-	JEQ          skip315
+	JEQ          skip326
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
-	MOVQ         48(AX), R11
-	TESTQ        R11, R11
-	JZ           skip316
+	MOVQ         48(AX), R12
+	TESTQ        R12, R12
+	JZ           skip327
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half317
+	JNE          half328
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both318
+	JMP          both329
 
-half317:
+half328:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both318:
+both329:
 	VFMADD231PS Z6, Z7, Z5
 
-skip316:
-skip315:
-	CMPQ         17168(SP), $0x00
-	JEQ          plain319
-	MOVQ         88(AX), R11
-	TESTQ        R11, R11
-	JZ           skip320
+skip327:
+skip326:
+	CMPQ         17176(SP), $0x00
+	JEQ          plain330
+	MOVQ         88(AX), R12
+	TESTQ        R12, R12
+	JZ           skip331
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip320:
-	MOVQ      104(AX), R11
-	TESTQ     R11, R11
-	JZ        skip321
-	VMOVUPS.Z (R11)(CX*4), K2, Z6
+skip331:
+	MOVQ      104(AX), R12
+	TESTQ     R12, R12
+	JZ        skip332
+	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip321:
-	MOVQ        112(AX), R11
-	TESTQ       R11, R11
-	JZ          skip323
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip324
-	VMOVUPS.Z   (R13)(CX*4), K2, Z6
-	VMOVUPS.Z   (R11)(CX*4), K2, Z7
+skip332:
+	MOVQ        112(AX), R12
+	TESTQ       R12, R12
+	JZ          skip334
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip335
+	VMOVUPS.Z   (R14)(CX*4), K2, Z6
+	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal322
+	JMP         normal333
 
-skip324:
-	VMOVUPS.Z (R11)(CX*4), K2, Z6
+skip335:
+	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip323:
-plain319:
-	MOVQ      120(AX), R11
-	TESTQ     R11, R11
-	JZ        skip325
-	VMOVUPS.Z (R11)(CX*4), K2, Z6
+skip334:
+plain330:
+	MOVQ      120(AX), R12
+	TESTQ     R12, R12
+	JZ        skip336
+	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip325:
-normal322:
+skip336:
+normal333:
 	CMPB         198(AX), $0x00
-	JEQ          none326
+	JEQ          none337
 	CMPB         198(AX), $0x01
-	JNE          act327
+	JNE          act338
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act327:
+act338:
 	CMPB         198(AX), $0x03
-	JNE          act328
+	JNE          act339
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act328:
+act339:
 	CMPB         198(AX), $0x02
-	JNE          act329
+	JNE          act340
 	CMPB         16(AX), $0x00
-	JNE          half330
+	JNE          half341
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5000,9 +5115,9 @@ act328:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both331
+	JMP          both342
 
-half330:
+half341:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5024,13 +5139,40 @@ half330:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both331:
-act329:
-none326:
-	CMPB         160(AX), $0x00
-	JEQ          skip332
-	CMPQ         168(AX), $0x00
-	JNE          given333
+both342:
+act340:
+none337:
+	CMPB  160(AX), $0x00
+	JEQ   skip343
+	CMPQ  168(AX), $0x00
+	JNE   given344
+	CMPW  148(AX), $0x8000
+	JNE   other346
+	TESTQ $0x0000003f, CX
+	JNZ   same348
+	MOVQ  17160(SP), R9
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 17160(SP)
+	MOVQ  R9, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R9
+	IMULQ elementMix<>+8(SB), R9
+	MOVQ  R9, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R9
+	IMULQ elementMix<>+16(SB), R9
+	MOVQ  R9, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R9
+
+same348:
+	VBROADCASTSS 152(AX), Z6
+	KMOVQ        R9, K3
+	VMULPS.Z     Z6, Z5, K3, Z5
+	SHRQ         $0x10, R9
+	JMP          half347
+
+other346:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -5045,34 +5187,36 @@ none326:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided334
 
-given333:
+half347:
+	JMP decided345
+
+given344:
 	VBROADCASTSS 152(AX), Z6
-	MOVQ         CX, R11
-	SHRQ         $0x03, R11
-	ADDQ         R9, R11
-	SUBQ         176(AX), R11
-	KMOVW        (R11), K3
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R10, R12
+	SUBQ         176(AX), R12
+	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided334:
-skip332:
+decided345:
+skip343:
 	CMPB    16(AX), $0x00
-	JNE     half335
+	JNE     half349
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both336
+	JMP     both350
 
-half335:
+half349:
 	CMPB native+8(FP), $0x00
-	JEQ  ours337
+	JEQ  ours351
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both338
+	JMP  both352
 
-ours337:
+ours351:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5085,16 +5229,16 @@ ours337:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both338:
+both352:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both336:
-row306:
+both350:
+row317:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
-	DECQ R12
+	DECQ R13
 	JNZ  rows153
 
 done1:
@@ -5185,7 +5329,7 @@ GLOBL element00000001<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·actGradAVX512(SB), $16-9
+TEXT ·actGradAVX512(SB), $24-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -5200,66 +5344,72 @@ TEXT ·actGradAVX512(SB), $16-9
 	MOVQ      (AX), BX
 	MOVQ      24(AX), SI
 	MOVQ      48(AX), DI
-	MOVQ      96(AX), R8
-	MOVL      112(AX), R9
+	XORQ      R8, R8
+	MOVQ      96(AX), R9
+	MOVL      112(AX), R10
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip339
-	MOVQ      CX, R8
+	JZ        skip353
+	MOVQ      CX, R9
 
-skip339:
-	MOVQ 72(AX), R10
+skip353:
+	MOVQ 72(AX), R11
 
-rows340:
+rows354:
 	CMPB  128(AX), $0x00
-	JEQ   skip341
+	JEQ   skip355
 	CMPQ  136(AX), $0x00
-	JNE   given342
-	MOVQ  R9, CX
-	TESTQ R8, R8
-	JZ    id344
-	MOVL  (R8), CX
-	ADDQ  $0x04, R8
+	JNE   given356
+	MOVQ  R10, CX
+	TESTQ R9, R9
+	JZ    id358
+	MOVL  (R9), CX
+	ADDQ  $0x04, R9
 
-id344:
-	INCL         R9
-	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R11
-	IMULQ        R11, CX
-	ADDQ         104(AX), CX
-	MOVQ         CX, R11
-	SHRQ         $0x1e, R11
-	XORQ         R11, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1b, R11
-	XORQ         R11, CX
-	MOVQ         $0x94d049bb133111eb, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1f, R11
-	XORQ         R11, CX
+id358:
+	INCL  R10
+	INCQ  CX
+	IMULQ elementMix<>+0(SB), CX
+	ADDQ  104(AX), CX
+	CMPW  116(AX), $0x8000
+	JNE   other359
+	MOVQ  CX, 16(SP)
+	JMP   half360
+
+other359:
+	MOVQ         CX, R12
+	SHRQ         $0x1e, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+8(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1b, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+16(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1f, R12
+	XORQ         R12, CX
 	VMOVQ        CX, X3
 	VPBROADCASTD X3, Z2
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
-	JMP          decided343
 
-given342:
-	ADDQ 144(AX), R8
+half360:
+	JMP decided357
 
-decided343:
-skip341:
+given356:
+	ADDQ 144(AX), R9
+
+decided357:
+skip355:
 	XORQ CX, CX
-	LEAQ 64(CX), R11
-	CMPQ R11, DX
-	JGT  cols346
+	LEAQ 64(CX), R12
+	CMPQ R12, DX
+	JGT  cols362
 
-cols345:
+cols361:
 	CMPB       40(AX), $0x00
-	JNE        half347
+	JNE        half363
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5268,9 +5418,9 @@ cols345:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both348
+	JMP        both364
 
-half347:
+half363:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5278,11 +5428,11 @@ half347:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both348:
+both364:
 	CMPB       152(AX), $0x00
-	JEQ        skip349
+	JEQ        skip365
 	CMPB       64(AX), $0x00
-	JNE        half350
+	JNE        half366
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5291,9 +5441,9 @@ both348:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both351
+	JMP        both367
 
-half350:
+half366:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5301,10 +5451,10 @@ half350:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both351:
+both367:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act352
+	JNE          act368
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5314,9 +5464,9 @@ both351:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act352:
+act368:
 	CMPB         152(AX), $0x03
-	JNE          act353
+	JNE          act369
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5331,16 +5481,16 @@ act352:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act353:
+act369:
 	CMPB         152(AX), $0x02
-	JNE          act354
+	JNE          act370
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip355
+	JEQ          skip371
 	VBROADCASTSS 124(AX), Z13
 
-skip355:
+skip371:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5354,22 +5504,50 @@ skip355:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act354:
-skip349:
+act370:
+skip365:
 	CMPB         128(AX), $0x00
-	JEQ          skip356
+	JEQ          skip372
 	CMPB         152(AX), $0x01
-	JNE          draws357
+	JNE          draws373
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn358
+	JMP          drawn374
 
-draws357:
+draws373:
 	CMPQ         136(AX), $0x00
-	JNE          given359
+	JNE          given375
+	CMPW         116(AX), $0x8000
+	JNE          other377
+	MOVQ         16(SP), R8
+	MOVQ         elementMix<>+24(SB), R12
+	ADDQ         R12, 16(SP)
+	MOVQ         R8, R12
+	SHRQ         $0x1e, R12
+	XORQ         R12, R8
+	IMULQ        elementMix<>+8(SB), R8
+	MOVQ         R8, R12
+	SHRQ         $0x1b, R12
+	XORQ         R12, R8
+	IMULQ        elementMix<>+16(SB), R8
+	MOVQ         R8, R12
+	SHRQ         $0x1f, R12
+	XORQ         R12, R8
+	VBROADCASTSS 120(AX), Z8
+	KMOVQ        R8, K3
+	VMULPS.Z     Z8, Z4, K3, Z4
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z8, Z5, K3, Z5
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z8, Z6, K3, Z6
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z8, Z7, K3, Z7
+	JMP          half378
+
+other377:
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5397,48 +5575,50 @@ draws357:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
-	JMP          decided360
 
-given359:
+half378:
+	JMP decided376
+
+given375:
 	VBROADCASTSS 120(AX), Z8
-	MOVQ         CX, R11
-	SHRQ         $0x03, R11
-	ADDQ         R8, R11
-	SUBQ         144(AX), R11
-	KMOVW        (R11), K3
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         144(AX), R12
+	KMOVW        (R12), K3
 	VMULPS.Z     Z8, Z4, K3, Z4
-	KMOVW        2(R11), K3
+	KMOVW        2(R12), K3
 	VMULPS.Z     Z8, Z5, K3, Z5
-	KMOVW        4(R11), K3
+	KMOVW        4(R12), K3
 	VMULPS.Z     Z8, Z6, K3, Z6
-	KMOVW        6(R11), K3
+	KMOVW        6(R12), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided360:
-drawn358:
-skip356:
+decided376:
+drawn374:
+skip372:
 	CMPB     16(AX), $0x00
-	JNE      half361
+	JNE      half380
 	CMPB     17(AX), $0x00
-	JEQ      near363
+	JEQ      near382
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed364
+	JMP      placed383
 
-near363:
+near382:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed364:
-	JMP both362
+placed383:
+	JMP both381
 
-half361:
+half380:
 	CMPB native+8(FP), $0x00
-	JEQ  ours365
+	JEQ  ours384
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5447,9 +5627,9 @@ half361:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both366
+	JMP  both385
 
-ours365:
+ours384:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5478,84 +5658,84 @@ ours365:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both366:
+both385:
 	CMPB     17(AX), $0x00
-	JEQ      near367
+	JEQ      near386
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed368
+	JMP      placed387
 
-near367:
+near386:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed368:
-both362:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip369
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-	VADDPS  64(R11)(CX*4), Z5, Z5
-	VMOVUPS Z5, 64(R11)(CX*4)
-	VADDPS  128(R11)(CX*4), Z6, Z6
-	VMOVUPS Z6, 128(R11)(CX*4)
-	VADDPS  192(R11)(CX*4), Z7, Z7
-	VMOVUPS Z7, 192(R11)(CX*4)
+placed387:
+both381:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip388
+	VADDPS  (R12)(CX*4), Z4, Z4
+	VMOVUPS Z4, (R12)(CX*4)
+	VADDPS  64(R12)(CX*4), Z5, Z5
+	VMOVUPS Z5, 64(R12)(CX*4)
+	VADDPS  128(R12)(CX*4), Z6, Z6
+	VMOVUPS Z6, 128(R12)(CX*4)
+	VADDPS  192(R12)(CX*4), Z7, Z7
+	VMOVUPS Z7, 192(R12)(CX*4)
 
-skip369:
+skip388:
 	ADDQ $0x40, CX
-	LEAQ 64(CX), R11
-	CMPQ R11, DX
-	JLE  cols345
+	LEAQ 64(CX), R12
+	CMPQ R12, DX
+	JLE  cols361
 
-cols346:
-	LEAQ 32(CX), R11
-	CMPQ R11, DX
-	JGT  cols371
+cols362:
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JGT  cols390
 
-cols370:
+cols389:
 	CMPB       40(AX), $0x00
-	JNE        half372
+	JNE        half391
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both373
+	JMP        both392
 
-half372:
+half391:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both373:
+both392:
 	CMPB       152(AX), $0x00
-	JEQ        skip374
+	JEQ        skip393
 	CMPB       64(AX), $0x00
-	JNE        half375
+	JNE        half394
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both376
+	JMP        both395
 
-half375:
+half394:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both376:
+both395:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act377
+	JNE          act396
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act377:
+act396:
 	CMPB         152(AX), $0x03
-	JNE          act378
+	JNE          act397
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5564,16 +5744,16 @@ act377:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act378:
+act397:
 	CMPB         152(AX), $0x02
-	JNE          act379
+	JNE          act398
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip380
+	JEQ          skip399
 	VBROADCASTSS 124(AX), Z9
 
-skip380:
+skip399:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5581,20 +5761,49 @@ skip380:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act379:
-skip374:
+act398:
+skip393:
 	CMPB         128(AX), $0x00
-	JEQ          skip381
+	JEQ          skip400
 	CMPB         152(AX), $0x01
-	JNE          draws382
+	JNE          draws401
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn383
+	JMP          drawn402
 
-draws382:
-	CMPQ         136(AX), $0x00
-	JNE          given384
+draws401:
+	CMPQ  136(AX), $0x00
+	JNE   given403
+	CMPW  116(AX), $0x8000
+	JNE   other405
+	TESTQ $0x0000003f, CX
+	JNZ   same407
+	MOVQ  16(SP), R8
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R8, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+8(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+16(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R8
+
+same407:
+	VBROADCASTSS 120(AX), Z6
+	KMOVQ        R8, K3
+	VMULPS.Z     Z6, Z4, K3, Z4
+	KSHIFTRQ     $0x10, K3, K3
+	VMULPS.Z     Z6, Z5, K3, Z5
+	SHRQ         $0x20, R8
+	JMP          half406
+
+other405:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5611,47 +5820,49 @@ draws382:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
-	JMP          decided385
 
-given384:
+half406:
+	JMP decided404
+
+given403:
 	VBROADCASTSS 120(AX), Z6
-	MOVQ         CX, R11
-	SHRQ         $0x03, R11
-	ADDQ         R8, R11
-	SUBQ         144(AX), R11
-	KMOVW        (R11), K3
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         144(AX), R12
+	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z4, K3, Z4
-	KMOVW        2(R11), K3
+	KMOVW        2(R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided385:
-drawn383:
-skip381:
+decided404:
+drawn402:
+skip400:
 	CMPB     16(AX), $0x00
-	JNE      half386
+	JNE      half408
 	CMPB     17(AX), $0x00
-	JEQ      near388
+	JEQ      near410
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed389
+	JMP      placed411
 
-near388:
+near410:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed389:
-	JMP both387
+placed411:
+	JMP both409
 
-half386:
+half408:
 	CMPB native+8(FP), $0x00
-	JEQ  ours390
+	JEQ  ours412
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both391
+	JMP  both413
 
-ours390:
+ours412:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5669,196 +5880,47 @@ ours390:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both391:
+both413:
 	CMPB     17(AX), $0x00
-	JEQ      near392
+	JEQ      near414
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed393
+	JMP      placed415
 
-near392:
+near414:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed393:
-both387:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip394
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-	VADDPS  64(R11)(CX*4), Z5, Z5
-	VMOVUPS Z5, 64(R11)(CX*4)
+placed415:
+both409:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip416
+	VADDPS  (R12)(CX*4), Z4, Z4
+	VMOVUPS Z4, (R12)(CX*4)
+	VADDPS  64(R12)(CX*4), Z5, Z5
+	VMOVUPS Z5, 64(R12)(CX*4)
 
-skip394:
+skip416:
 	ADDQ $0x20, CX
-	LEAQ 32(CX), R11
-	CMPQ R11, DX
-	JLE  cols370
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JLE  cols389
 
-cols371:
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JGT  cols396
+cols390:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols418
 
-cols395:
-	CMPB       40(AX), $0x00
-	JNE        half397
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both398
-
-half397:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-
-both398:
-	CMPB       152(AX), $0x00
-	JEQ        skip399
-	CMPB       64(AX), $0x00
-	JNE        half400
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both401
-
-half400:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-
-both401:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	CMPB         152(AX), $0x01
-	JNE          act402
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VMOVAPS.Z    Z4, K3, Z4
-
-act402:
-	CMPB         152(AX), $0x03
-	JNE          act403
-	VBROADCASTSS element3c23d70a<>+0(SB), Z7
-	VMULPS       Z7, Z4, Z7
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VBLENDMPS    Z4, Z7, K3, Z4
-
-act403:
-	CMPB         152(AX), $0x02
-	JNE          act404
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	CMPB         128(AX), $0x00
-	JEQ          skip405
-	VBROADCASTSS 124(AX), Z7
-
-skip405:
-	VMINPS      Z5, Z6, Z5
-	VFMADD213PS Z8, Z7, Z5
-	VMULPS      Z5, Z4, Z4
-
-act404:
-skip399:
-	CMPB         128(AX), $0x00
-	JEQ          skip406
-	CMPB         152(AX), $0x01
-	JNE          draws407
-	VBROADCASTSS 120(AX), Z5
-	VMULPS       Z5, Z4, Z4
-	JMP          drawn408
-
-draws407:
-	CMPQ         136(AX), $0x00
-	JNE          given409
-	VBROADCASTSS element7feb352d<>+0(SB), Z5
-	VBROADCASTSS element846ca68b<>+0(SB), Z6
-	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
-	VBROADCASTSS 120(AX), Z9
-	VPBROADCASTW 116(AX), Z8
-	VPSRLD       $0x10, Z2, Z10
-	VPXORD       Z2, Z10, Z10
-	VPADDD       Z7, Z2, Z2
-	VPMULLD      Z5, Z10, Z10
-	VPSRLD       $0x0f, Z10, Z5
-	VPTERNLOGD   $0x96, Z5, Z3, Z10
-	VPMULLD      Z6, Z10, Z10
-	VPCMPUW      $0x05, Z8, Z10, K3
-	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided410
-
-given409:
-	VBROADCASTSS 120(AX), Z5
-	MOVQ         CX, R11
-	SHRQ         $0x03, R11
-	ADDQ         R8, R11
-	SUBQ         144(AX), R11
-	KMOVW        (R11), K3
-	VMULPS.Z     Z5, Z4, K3, Z4
-
-decided410:
-drawn408:
-skip406:
-	CMPB     16(AX), $0x00
-	JNE      half411
-	CMPB     17(AX), $0x00
-	JEQ      near413
-	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed414
-
-near413:
-	VMOVUPS Z4, (BX)(CX*4)
-
-placed414:
-	JMP both412
-
-half411:
-	CMPB native+8(FP), $0x00
-	JEQ  ours415
-
-	// VCVTNEPS2BF16 Z4, Y5
-	LONG $0x487ef262
-	WORD $0xec72
-	JMP  both416
-
-ours415:
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z4, Z8
-	VPANDD       Z5, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z7, Z4, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, Y5
-
-both416:
-	VMOVDQU16 Y5, (BX)(CX*2)
-
-both412:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip417
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-
-skip417:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JLE  cols395
-
-cols396:
-	CMPQ       CX, DX
-	JGE        row418
+cols417:
 	CMPB       40(AX), $0x00
 	JNE        half419
 	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z4
+	VMOVUPS    (SI)(CX*4), Z4
 	JMP        both420
 
 half419:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
 
 both420:
 	CMPB       152(AX), $0x00
@@ -5866,13 +5928,13 @@ both420:
 	CMPB       64(AX), $0x00
 	JNE        half422
 	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z5
+	VMOVUPS    (DI)(CX*4), Z5
 	JMP        both423
 
 half422:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
 both423:
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -5914,8 +5976,35 @@ skip421:
 	JMP          drawn430
 
 draws429:
-	CMPQ         136(AX), $0x00
-	JNE          given431
+	CMPQ  136(AX), $0x00
+	JNE   given431
+	CMPW  116(AX), $0x8000
+	JNE   other433
+	TESTQ $0x0000003f, CX
+	JNZ   same435
+	MOVQ  16(SP), R8
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R8, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+8(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+16(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R8
+
+same435:
+	VBROADCASTSS 120(AX), Z5
+	KMOVQ        R8, K3
+	VMULPS.Z     Z5, Z4, K3, Z4
+	SHRQ         $0x10, R8
+	JMP          half434
+
+other433:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -5930,35 +6019,45 @@ draws429:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
-	JMP          decided432
+
+half434:
+	JMP decided432
 
 given431:
 	VBROADCASTSS 120(AX), Z5
-	MOVQ         CX, R11
-	SHRQ         $0x03, R11
-	ADDQ         R8, R11
-	SUBQ         144(AX), R11
-	KMOVW        (R11), K3
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         144(AX), R12
+	KMOVW        (R12), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
 decided432:
 drawn430:
 skip428:
-	CMPB    16(AX), $0x00
-	JNE     half433
-	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both434
+	CMPB     16(AX), $0x00
+	JNE      half436
+	CMPB     17(AX), $0x00
+	JEQ      near438
+	VMOVNTPS Z4, (BX)(CX*4)
+	JMP      placed439
 
-half433:
+near438:
+	VMOVUPS Z4, (BX)(CX*4)
+
+placed439:
+	JMP both437
+
+half436:
 	CMPB native+8(FP), $0x00
-	JEQ  ours435
+	JEQ  ours440
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both436
+	JMP  both441
 
-ours435:
+ours440:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5971,23 +6070,193 @@ ours435:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both436:
+both441:
+	VMOVDQU16 Y5, (BX)(CX*2)
+
+both437:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip442
+	VADDPS  (R12)(CX*4), Z4, Z4
+	VMOVUPS Z4, (R12)(CX*4)
+
+skip442:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JLE  cols417
+
+cols418:
+	CMPQ       CX, DX
+	JGE        row443
+	CMPB       40(AX), $0x00
+	JNE        half444
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z4
+	JMP        both445
+
+half444:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both445:
+	CMPB       152(AX), $0x00
+	JEQ        skip446
+	CMPB       64(AX), $0x00
+	JNE        half447
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K2, Z5
+	JMP        both448
+
+half447:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both448:
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	CMPB         152(AX), $0x01
+	JNE          act449
+	VCMPPS       $0x1e, Z6, Z5, K3
+	VMOVAPS.Z    Z4, K3, Z4
+
+act449:
+	CMPB         152(AX), $0x03
+	JNE          act450
+	VBROADCASTSS element3c23d70a<>+0(SB), Z7
+	VMULPS       Z7, Z4, Z7
+	VCMPPS       $0x1e, Z6, Z5, K3
+	VBLENDMPS    Z4, Z7, K3, Z4
+
+act450:
+	CMPB         152(AX), $0x02
+	JNE          act451
+	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	CMPB         128(AX), $0x00
+	JEQ          skip452
+	VBROADCASTSS 124(AX), Z7
+
+skip452:
+	VMINPS      Z5, Z6, Z5
+	VFMADD213PS Z8, Z7, Z5
+	VMULPS      Z5, Z4, Z4
+
+act451:
+skip446:
+	CMPB         128(AX), $0x00
+	JEQ          skip453
+	CMPB         152(AX), $0x01
+	JNE          draws454
+	VBROADCASTSS 120(AX), Z5
+	VMULPS       Z5, Z4, Z4
+	JMP          drawn455
+
+draws454:
+	CMPQ  136(AX), $0x00
+	JNE   given456
+	CMPW  116(AX), $0x8000
+	JNE   other458
+	TESTQ $0x0000003f, CX
+	JNZ   same460
+	MOVQ  16(SP), R8
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R8, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+8(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+16(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R8
+
+same460:
+	VBROADCASTSS 120(AX), Z5
+	KMOVQ        R8, K3
+	VMULPS.Z     Z5, Z4, K3, Z4
+	SHRQ         $0x10, R8
+	JMP          half459
+
+other458:
+	VBROADCASTSS element7feb352d<>+0(SB), Z5
+	VBROADCASTSS element846ca68b<>+0(SB), Z6
+	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
+	VBROADCASTSS 120(AX), Z9
+	VPBROADCASTW 116(AX), Z8
+	VPSRLD       $0x10, Z2, Z10
+	VPXORD       Z2, Z10, Z10
+	VPADDD       Z7, Z2, Z2
+	VPMULLD      Z5, Z10, Z10
+	VPSRLD       $0x0f, Z10, Z5
+	VPTERNLOGD   $0x96, Z5, Z3, Z10
+	VPMULLD      Z6, Z10, Z10
+	VPCMPUW      $0x05, Z8, Z10, K3
+	VMULPS.Z     Z9, Z4, K3, Z4
+
+half459:
+	JMP decided457
+
+given456:
+	VBROADCASTSS 120(AX), Z5
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         144(AX), R12
+	KMOVW        (R12), K3
+	VMULPS.Z     Z5, Z4, K3, Z4
+
+decided457:
+drawn455:
+skip453:
+	CMPB    16(AX), $0x00
+	JNE     half461
+	VMOVUPS Z4, K2, (BX)(CX*4)
+	JMP     both462
+
+half461:
+	CMPB native+8(FP), $0x00
+	JEQ  ours463
+
+	// VCVTNEPS2BF16 Z4, Y5
+	LONG $0x487ef262
+	WORD $0xec72
+	JMP  both464
+
+ours463:
+	VBROADCASTSS element00000001<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z4, Z8
+	VPANDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z4, Z8, Z8
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z7, Z4, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, Y5
+
+both464:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both434:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip437
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
+both462:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip465
+	VADDPS  (R12)(CX*4), Z4, Z4
+	VMOVUPS Z4, (R12)(CX*4)
 
-skip437:
-row418:
+skip465:
+row443:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
-	DECQ R10
-	JNZ  rows340
+	DECQ R11
+	JNZ  rows354
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6015,41 +6284,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows438:
+rows466:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols440
+	JGT  cols468
 
-cols439:
+cols467:
 	CMPB       40(AX), $0x00
-	JNE        half441
+	JNE        half469
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both442
+	JMP        both470
 
-half441:
+half469:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both442:
+both470:
 	CMPB       64(AX), $0x00
-	JNE        half443
+	JNE        half471
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both444
+	JMP        both472
 
-half443:
+half471:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both444:
+both472:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -6065,30 +6334,30 @@ both444:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half445
+	JNE          half473
 	CMPB         17(AX), $0x00
-	JEQ          near447
+	JEQ          near475
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed448
+	JMP          placed476
 
-near447:
+near475:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed448:
-	JMP both446
+placed476:
+	JMP both474
 
-half445:
+half473:
 	CMPB native+8(FP), $0x00
-	JEQ  ours449
+	JEQ  ours477
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both450
+	JMP  both478
 
-ours449:
+ours477:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -6106,52 +6375,52 @@ ours449:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both450:
+both478:
 	CMPB     17(AX), $0x00
-	JEQ      near451
+	JEQ      near479
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed452
+	JMP      placed480
 
-near451:
+near479:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed452:
-both446:
+placed480:
+both474:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols439
+	JLE  cols467
 
-cols440:
+cols468:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols454
+	JGT  cols482
 
-cols453:
+cols481:
 	CMPB       40(AX), $0x00
-	JNE        half455
+	JNE        half483
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both456
+	JMP        both484
 
-half455:
+half483:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both456:
+both484:
 	CMPB       64(AX), $0x00
-	JNE        half457
+	JNE        half485
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both458
+	JMP        both486
 
-half457:
+half485:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both458:
+both486:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -6160,28 +6429,28 @@ both458:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half459
+	JNE          half487
 	CMPB         17(AX), $0x00
-	JEQ          near461
+	JEQ          near489
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed462
+	JMP          placed490
 
-near461:
+near489:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed462:
-	JMP both460
+placed490:
+	JMP both488
 
-half459:
+half487:
 	CMPB native+8(FP), $0x00
-	JEQ  ours463
+	JEQ  ours491
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both464
+	JMP  both492
 
-ours463:
+ours491:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6194,42 +6463,42 @@ ours463:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both464:
+both492:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both460:
+both488:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols453
+	JLE  cols481
 
-cols454:
+cols482:
 	CMPQ       CX, DX
-	JGE        row465
+	JGE        row493
 	CMPB       40(AX), $0x00
-	JNE        half466
+	JNE        half494
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both467
+	JMP        both495
 
-half466:
+half494:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both467:
+both495:
 	CMPB       64(AX), $0x00
-	JNE        half468
+	JNE        half496
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both469
+	JMP        both497
 
-half468:
+half496:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both469:
+both497:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6238,20 +6507,20 @@ both469:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half470
+	JNE          half498
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both471
+	JMP          both499
 
-half470:
+half498:
 	CMPB native+8(FP), $0x00
-	JEQ  ours472
+	JEQ  ours500
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both473
+	JMP  both501
 
-ours472:
+ours500:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6264,16 +6533,16 @@ ours472:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both473:
+both501:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both471:
-row465:
+both499:
+row493:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows438
+	JNZ  rows466
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6293,15 +6562,15 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      64(AX), $0x00
-	JNE       half476
+	JNE       half504
 	CMPQ      DX, $0x10
-	JMP       both477
+	JMP       both505
 
-half476:
+half504:
 	CMPQ DX, $0x2f
 
-both477:
-	JGT          longer475
+both505:
+	JGT          longer503
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6315,12 +6584,12 @@ both477:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far478:
+far506:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far478
+	JLT   far506
 	MOVQ  DI, 24(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 26976(SP)
@@ -6329,30 +6598,30 @@ far478:
 	MOVQ  BX, 26984(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off479
+	JZ    off507
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half481
+	JNE   half509
 	ADDQ  DI, DI
-	JMP   both482
+	JMP   both510
 
-half481:
-both482:
+half509:
+both510:
 	CMPQ DI, 8(AX)
-	JNE  off479
+	JNE  off507
 	MOVQ SI, 26984(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 26976(SP)
 
-off479:
+off507:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip483
+	JZ           skip511
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6368,7 +6637,7 @@ off479:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip483:
+skip511:
 	VMOVUPS      Z2, 27016(SP)
 	VMOVUPS      Z3, 27080(SP)
 	VMOVUPS      Z4, 27144(SP)
@@ -6487,7 +6756,7 @@ skip483:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-sixteen484:
+sixteen512:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -6505,12 +6774,12 @@ sixteen484:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half490
+	JNE          half518
 	ADDQ         R9, R9
-	JMP          both491
+	JMP          both519
 
-half490:
-both491:
+half518:
+both519:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6523,7 +6792,7 @@ both491:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have487
+	JLE           have515
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
@@ -6548,12 +6817,12 @@ both491:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half492
+	JNE           half520
 	ADDQ          R9, R9
-	JMP           both493
+	JMP           both521
 
-half492:
-both493:
+half520:
+both521:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -6564,16 +6833,16 @@ both493:
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact494
+	JGT   exact522
 	MOVQ  R10, R9
 
-exact494:
+exact522:
 	CMPB 40(AX), $0x00
-	JNE  half495
+	JNE  half523
 
-piece497:
+piece525:
 	CMPQ            R9, $0x10
-	JLT             short498
+	JLT             short526
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6621,11 +6890,11 @@ piece497:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece497
+	JMP             piece525
 
-short498:
+short526:
 	TESTQ        R9, R9
-	JZ           pieces499
+	JZ           pieces527
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6696,13 +6965,13 @@ short498:
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
 
-pieces499:
-	JMP both496
+pieces527:
+	JMP both524
 
-half495:
-piece500:
+half523:
+piece528:
 	CMPQ            R9, $0x10
-	JLT             short501
+	JLT             short529
 	MOVQ            27272(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27280(SP), R8
@@ -6762,11 +7031,11 @@ piece500:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece500
+	JMP             piece528
 
-short501:
+short529:
 	TESTQ        R9, R9
-	JZ           pieces502
+	JZ           pieces530
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -6849,11 +7118,11 @@ short501:
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
 
-pieces502:
-both496:
-	JMP read489
+pieces530:
+both524:
+	JMP read517
 
-have487:
+have515:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6862,16 +7131,16 @@ have487:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half503
+	JNE  half531
 	ADDQ R13, R13
-	JMP  both504
+	JMP  both532
 
-half503:
-both504:
+half531:
+both532:
 	CMPB 40(AX), $0x00
-	JNE  half505
+	JNE  half533
 
-piece507:
+piece535:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6906,11 +7175,11 @@ piece507:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece507
-	JMP             both506
+	JG              piece535
+	JMP             both534
 
-half505:
-piece508:
+half533:
+piece536:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -6957,10 +7226,10 @@ piece508:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece508
+	JG              piece536
 
-both506:
-read489:
+both534:
+read517:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -6981,12 +7250,12 @@ read489:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half512
+	JNE          half540
 	ADDQ         R10, R10
-	JMP          both513
+	JMP          both541
 
-half512:
-both513:
+half540:
+both541:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -6999,7 +7268,7 @@ both513:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have509
+	JLE           have537
 	MOVQ          48(AX), DI
 	MOVQ          56(AX), R8
 	LEAQ          (CX), R10
@@ -7024,12 +7293,12 @@ both513:
 	MOVQ          DX, R10
 	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half514
+	JNE           half542
 	ADDQ          R10, R10
-	JMP           both515
+	JMP           both543
 
-half514:
-both515:
+half542:
+both543:
 	XORQ  DI, DI
 	MOVQ  R10, R11
 	MOVQ  16(SP), R12
@@ -7040,16 +7309,16 @@ both515:
 	ADDQ  48(AX), R12
 	ADDQ  R11, R12
 	CMPQ  R12, R9
-	JGT   exact516
+	JGT   exact544
 	MOVQ  R11, R10
 
-exact516:
+exact544:
 	CMPB 64(AX), $0x00
-	JNE  half517
+	JNE  half545
 
-piece519:
+piece547:
 	CMPQ            R10, $0x10
-	JLT             short520
+	JLT             short548
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7097,11 +7366,11 @@ piece519:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
 	SUBQ            $0x10, R10
-	JMP             piece519
+	JMP             piece547
 
-short520:
+short548:
 	TESTQ        R10, R10
-	JZ           pieces521
+	JZ           pieces549
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7172,13 +7441,13 @@ short520:
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
 
-pieces521:
-	JMP both518
+pieces549:
+	JMP both546
 
-half517:
-piece522:
+half545:
+piece550:
 	CMPQ            R10, $0x10
-	JLT             short523
+	JLT             short551
 	MOVQ            27400(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27408(SP), R9
@@ -7238,11 +7507,11 @@ piece522:
 	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
 	SUBQ            $0x10, R10
-	JMP             piece522
+	JMP             piece550
 
-short523:
+short551:
 	TESTQ        R10, R10
-	JZ           pieces524
+	JZ           pieces552
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7325,11 +7594,11 @@ short523:
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
 
-pieces524:
-both518:
-	JMP read511
+pieces552:
+both546:
+	JMP read539
 
-have509:
+have537:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7338,16 +7607,16 @@ have509:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half525
+	JNE  half553
 	ADDQ R14, R14
-	JMP  both526
+	JMP  both554
 
-half525:
-both526:
+half553:
+both554:
 	CMPB 64(AX), $0x00
-	JNE  half527
+	JNE  half555
 
-piece529:
+piece557:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7382,11 +7651,11 @@ piece529:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece529
-	JMP             both528
+	JG              piece557
+	JMP             both556
 
-half527:
-piece530:
+half555:
+piece558:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7433,10 +7702,10 @@ piece530:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece530
+	JG              piece558
 
-both528:
-read511:
+both556:
+read539:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7453,17 +7722,17 @@ read511:
 	IMULQ        96(AX), SI
 	ADDQ         88(AX), SI
 	CMPQ         96(AX), $0x08
-	JNE          apart531
+	JNE          apart559
 	CMPQ         16(SP), $0x10
-	JNE          apart531
+	JNE          apart559
 	VMOVUPS      (SI), Z4
 	VMOVDQU32    elementEveryOther<>+0(SB), Z2
 	VPERMI2PS    64(SI), Z4, Z2
 	VMOVDQU32    elementEveryOther<>+64(SB), Z3
 	VPERMI2PS    64(SI), Z4, Z3
-	JMP          pairs532
+	JMP          pairs560
 
-apart531:
+apart559:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -7481,7 +7750,7 @@ apart531:
 	KMOVW        DI, K1
 	VGATHERDPS   4(SI)(Z4*1), K1, Z3
 
-pairs532:
+pairs560:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -7511,10 +7780,10 @@ pairs532:
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near533
+	JEQ          near561
 	MOVQ         BX, R11
 
-near533:
+near561:
 	MOVQ         16(SP), R12
 	MOVQ         $0x0000ffff, R13
 	BZHIQ        R12, R13, R13
@@ -7522,12 +7791,12 @@ near533:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VSUBPS       Z3, Z8, Z8
 	CMPB         40(AX), $0x00
-	JNE          half534
+	JNE          half562
 	MOVQ         DX, R13
 	XORQ         R12, R12
 	SHLQ         $0x06, R13
 
-four536:
+four564:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7544,7 +7813,7 @@ four536:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none537
+	JLT        none565
 	SUBQ       $0x00000100, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
@@ -7553,23 +7822,23 @@ four536:
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near538
+	JNZ        near566
 	CMPB       17(AX), $0x00
-	JEQ        near538
+	JEQ        near566
 	VMOVNTDQ   Z9, -256(R9)
 	VMOVNTDQ   Z10, -192(R9)
 	VMOVNTDQ   Z11, -128(R9)
 	VMOVNTDQ   Z12, -64(R9)
-	JMP        moved539
+	JMP        moved567
 
-near538:
+near566:
 	VMOVDQU64 Z9, -256(R9)
 	VMOVDQU64 Z10, -192(R9)
 	VMOVDQU64 Z11, -128(R9)
 	VMOVDQU64 Z12, -64(R9)
 
-moved539:
-none537:
+moved567:
+none565:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -7614,15 +7883,15 @@ none537:
 	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four536
-	JMP              both535
+	JLT              four564
+	JMP              both563
 
-half534:
+half562:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four540:
+four568:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -7633,26 +7902,26 @@ four540:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none541
+	JLT        none569
 	SUBQ       $0x00000080, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near542
+	JNZ        near570
 	CMPB       17(AX), $0x00
-	JEQ        near542
+	JEQ        near570
 	VMOVNTDQ   Z9, -128(R9)
 	VMOVNTDQ   Z10, -64(R9)
-	JMP        moved543
+	JMP        moved571
 
-near542:
+near570:
 	VMOVDQU64 Z9, -128(R9)
 	VMOVDQU64 Z10, -64(R9)
 
-moved543:
-none541:
+moved571:
+none569:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -7697,30 +7966,30 @@ none541:
 	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four540
+	JLT              four568
 
-both535:
-line544:
+both563:
+line572:
 	CMPQ      R10, $0x40
-	JLT       last545
+	JLT       last573
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near546
+	JNZ       near574
 	CMPB      17(AX), $0x00
-	JEQ       near546
+	JEQ       near574
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved547
+	JMP       moved575
 
-near546:
+near574:
 	VMOVDQU64 Z8, -64(R9)
 
-moved547:
-	JMP line544
+moved575:
+	JMP line572
 
-last545:
+last573:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -7742,14 +8011,14 @@ last545:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half548
+	JNE          half576
 	ADDQ         SI, SI
-	JMP          both549
+	JMP          both577
 
-half548:
-both549:
+half576:
+both577:
 	CMPQ      26976(SP), $0x00
-	JEQ       apart550
+	JEQ       apart578
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -7768,11 +8037,11 @@ both549:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half552
+	JNE       half580
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece554:
+piece582:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7822,14 +8091,14 @@ piece554:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece554
-	JMP           both553
+	JNE           piece582
+	JMP           both581
 
-half552:
+half580:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece555:
+piece583:
 	SUBQ         $0x00000200, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -7871,7 +8140,7 @@ piece555:
 	VMULPS.BCST  27044(SP)(R13*1), Z3, Z14
 	VFMSUB132PS  448(DI), Z15, Z14
 	CMPB         native+8(FP), $0x00
-	JEQ          ours556
+	JEQ          ours584
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -7888,9 +8157,9 @@ piece555:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both557
+	JMP  both585
 
-ours556:
+ours584:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -7941,7 +8210,7 @@ ours556:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both557:
+both585:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -7971,26 +8240,26 @@ both557:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece555
+	JNE           piece583
 
-both553:
-	JMP written551
+both581:
+	JMP written579
 
-apart550:
+apart578:
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half558
+	JNE       half586
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
 	CMPQ      26976(SP), $0x00
-	JEQ       off560
+	JEQ       off588
 	LEAQ      3584(BX), SI
 	ADDQ      26992(SP), SI
 	MOVQ      27000(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off560:
+off588:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -8013,15 +8282,15 @@ off560:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half561
+	JNE           half589
 	ADDQ          R8, R8
-	JMP           both562
+	JMP           both590
 
-half561:
-both562:
+half589:
+both590:
 	XORQ SI, SI
 
-piece563:
+piece591:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
@@ -8105,21 +8374,21 @@ piece563:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece563
-	JMP           both559
+	JG            piece591
+	JMP           both587
 
-half558:
+half586:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	CMPQ  26976(SP), $0x00
-	JEQ   off564
+	JEQ   off592
 	LEAQ  3584(BX), SI
 	ADDQ  26992(SP), SI
 	MOVQ  27000(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off564:
+off592:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z7
 	VPADDD        elementNumbers<>+0(SB), Z7, Z7
@@ -8142,15 +8411,15 @@ off564:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half565
+	JNE           half593
 	ADDQ          R8, R8
-	JMP           both566
+	JMP           both594
 
-half565:
-both566:
+half593:
+both594:
 	XORQ SI, SI
 
-piece567:
+piece595:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
@@ -8187,7 +8456,7 @@ piece567:
 	VMULPS.BCST  27044(SP)(R9*1), Z3, Z14
 	VFMSUB132PS  448(DI), Z15, Z14
 	CMPB         native+8(FP), $0x00
-	JEQ          ours568
+	JEQ          ours596
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8204,9 +8473,9 @@ piece567:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both569
+	JMP  both597
 
-ours568:
+ours596:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8257,7 +8526,7 @@ ours568:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both569:
+both597:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8326,46 +8595,46 @@ both569:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece567
+	JG            piece595
 
-both559:
-written551:
+both587:
+written579:
 	CMPQ  26976(SP), $0x00
-	JEQ   off570
+	JEQ   off598
 	MOVQ  27008(SP), SI
 	ADDQ  SI, 27000(SP)
 	IMULQ 8(AX), SI
 	ADDQ  SI, 26992(SP)
 
-off570:
+off598:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen484
+	JLT  sixteen512
 	LEAQ 3584(BX), CX
 	MOVQ 26984(SP), SI
 	MOVQ 26992(SP), DI
 
-line571:
+line599:
 	CMPQ      DI, $0x40
-	JLT       last572
+	JLT       last600
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near573
+	JNZ       near601
 	CMPB      17(AX), $0x00
-	JEQ       near573
+	JEQ       near601
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved574
+	JMP       moved602
 
-near573:
+near601:
 	VMOVDQU64 Z0, -64(SI)
 
-moved574:
-	JMP line571
+moved602:
+	JMP line599
 
-last572:
+last600:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8377,7 +8646,7 @@ last572:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum575:
+sum603:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8392,12 +8661,12 @@ sum575:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum575
+	JLT           sum603
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum576:
+sum604:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8412,10 +8681,10 @@ sum576:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum576
-	JMP           done474
+	JLT           sum604
+	JMP           done502
 
-longer475:
+longer503:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8426,9 +8695,9 @@ longer475:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group577:
+group605:
 	CMPQ         R9, $0x02
-	JLT          group578
+	JLT          group606
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8450,65 +8719,65 @@ group577:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols580
+	JGT          cols608
 
-cols579:
+cols607:
 	CMPB       40(AX), $0x00
-	JNE        half581
+	JNE        half609
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both582
+	JMP        both610
 
-half581:
+half609:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both582:
+both610:
 	CMPB       64(AX), $0x00
-	JNE        half583
+	JNE        half611
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both584
+	JMP        both612
 
-half583:
+half611:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both584:
+both612:
 	CMPB       40(AX), $0x00
-	JNE        half585
+	JNE        half613
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both586
+	JMP        both614
 
-half585:
+half613:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both586:
+both614:
 	CMPB       64(AX), $0x00
-	JNE        half587
+	JNE        half615
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both588
+	JMP        both616
 
-half587:
+half615:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both588:
+both616:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8553,62 +8822,62 @@ both588:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols579
+	JLE         cols607
 
-cols580:
+cols608:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols590
+	JGT  cols618
 
-cols589:
+cols617:
 	CMPB       40(AX), $0x00
-	JNE        half591
+	JNE        half619
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both592
+	JMP        both620
 
-half591:
+half619:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both592:
+both620:
 	CMPB       64(AX), $0x00
-	JNE        half593
+	JNE        half621
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both594
+	JMP        both622
 
-half593:
+half621:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both594:
+both622:
 	CMPB       40(AX), $0x00
-	JNE        half595
+	JNE        half623
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both596
+	JMP        both624
 
-half595:
+half623:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both596:
+both624:
 	CMPB       64(AX), $0x00
-	JNE        half597
+	JNE        half625
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both598
+	JMP        both626
 
-half597:
+half625:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both598:
+both626:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8634,59 +8903,59 @@ both598:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols589
+	JLE         cols617
 
-cols590:
+cols618:
 	CMPQ       CX, DX
-	JGE        row599
+	JGE        row627
 	CMPB       40(AX), $0x00
-	JNE        half600
+	JNE        half628
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both601
+	JMP        both629
 
-half600:
+half628:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both601:
+both629:
 	CMPB       64(AX), $0x00
-	JNE        half602
+	JNE        half630
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both603
+	JMP        both631
 
-half602:
+half630:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both603:
+both631:
 	CMPB       40(AX), $0x00
-	JNE        half604
+	JNE        half632
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both605
+	JMP        both633
 
-half604:
+half632:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both605:
+both633:
 	CMPB       64(AX), $0x00
-	JNE        half606
+	JNE        half634
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both607
+	JMP        both635
 
-half606:
+half634:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both607:
+both635:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8710,7 +8979,7 @@ both607:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row599:
+row627:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8766,32 +9035,32 @@ row599:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols609
+	JGT           cols637
 
-cols608:
+cols636:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half610
+	JNE     half638
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both611
+	JMP     both639
 
-half610:
+half638:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both611:
+both639:
 	CMPB    64(AX), $0x00
-	JNE     half612
+	JNE     half640
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both613
+	JMP     both641
 
-half612:
+half640:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both613:
+both641:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8803,30 +9072,30 @@ both613:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half614
+	JNE         half642
 	CMPB        17(AX), $0x00
-	JEQ         near616
+	JEQ         near644
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed617
+	JMP         placed645
 
-near616:
+near644:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed617:
-	JMP both615
+placed645:
+	JMP both643
 
-half614:
+half642:
 	CMPB native+8(FP), $0x00
-	JEQ  ours618
+	JEQ  ours646
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both619
+	JMP  both647
 
-ours618:
+ours646:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8844,39 +9113,39 @@ ours618:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both619:
+both647:
 	CMPB     17(AX), $0x00
-	JEQ      near620
+	JEQ      near648
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed621
+	JMP      placed649
 
-near620:
+near648:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed621:
-both615:
+placed649:
+both643:
 	CMPB    40(AX), $0x00
-	JNE     half622
+	JNE     half650
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both623
+	JMP     both651
 
-half622:
+half650:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both623:
+both651:
 	CMPB    64(AX), $0x00
-	JNE     half624
+	JNE     half652
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both625
+	JMP     both653
 
-half624:
+half652:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both625:
+both653:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8888,30 +9157,30 @@ both625:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half626
+	JNE         half654
 	CMPB        17(AX), $0x00
-	JEQ         near628
+	JEQ         near656
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed629
+	JMP         placed657
 
-near628:
+near656:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed629:
-	JMP both627
+placed657:
+	JMP both655
 
-half626:
+half654:
 	CMPB native+8(FP), $0x00
-	JEQ  ours630
+	JEQ  ours658
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both631
+	JMP  both659
 
-ours630:
+ours658:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8929,77 +9198,77 @@ ours630:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both631:
+both659:
 	CMPB     17(AX), $0x00
-	JEQ      near632
+	JEQ      near660
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed633
+	JMP      placed661
 
-near632:
+near660:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed633:
-both627:
+placed661:
+both655:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols608
+	JLE  cols636
 
-cols609:
+cols637:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols635
+	JGT  cols663
 
-cols634:
+cols662:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half636
+	JNE     half664
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both637
+	JMP     both665
 
-half636:
+half664:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both637:
+both665:
 	CMPB    64(AX), $0x00
-	JNE     half638
+	JNE     half666
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both639
+	JMP     both667
 
-half638:
+half666:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both639:
+both667:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half640
+	JNE         half668
 	CMPB        17(AX), $0x00
-	JEQ         near642
+	JEQ         near670
 	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed643
+	JMP         placed671
 
-near642:
+near670:
 	VMOVUPS Z11, (BX)(CX*4)
 
-placed643:
-	JMP both641
+placed671:
+	JMP both669
 
-half640:
+half668:
 	CMPB native+8(FP), $0x00
-	JEQ  ours644
+	JEQ  ours672
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both645
+	JMP  both673
 
-ours644:
+ours672:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9012,58 +9281,58 @@ ours644:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both645:
+both673:
 	VMOVDQU16 Y11, (BX)(CX*2)
 
-both641:
+both669:
 	CMPB    40(AX), $0x00
-	JNE     half646
+	JNE     half674
 	VMOVUPS (R10)(CX*4), Z11
-	JMP     both647
+	JMP     both675
 
-half646:
+half674:
 	VPMOVZXWD (R10)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both647:
+both675:
 	CMPB    64(AX), $0x00
-	JNE     half648
+	JNE     half676
 	VMOVUPS (R11)(CX*4), Z12
-	JMP     both649
+	JMP     both677
 
-half648:
+half676:
 	VPMOVZXWD (R11)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both649:
+both677:
 	VSUBPS      Z10, Z12, Z12
 	VFMADD213PS Z7, Z8, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z9, Z11
 	CMPB        16(AX), $0x00
-	JNE         half650
+	JNE         half678
 	CMPB        17(AX), $0x00
-	JEQ         near652
+	JEQ         near680
 	VMOVNTPS    Z11, (R12)(CX*4)
-	JMP         placed653
+	JMP         placed681
 
-near652:
+near680:
 	VMOVUPS Z11, (R12)(CX*4)
 
-placed653:
-	JMP both651
+placed681:
+	JMP both679
 
-half650:
+half678:
 	CMPB native+8(FP), $0x00
-	JEQ  ours654
+	JEQ  ours682
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both655
+	JMP  both683
 
-ours654:
+ours682:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9076,59 +9345,59 @@ ours654:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both655:
+both683:
 	VMOVDQU16 Y11, (R12)(CX*2)
 
-both651:
+both679:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols634
+	JLE  cols662
 
-cols635:
+cols663:
 	CMPQ      CX, DX
-	JGE       row656
+	JGE       row684
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half657
+	JNE       half685
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both658
+	JMP       both686
 
-half657:
+half685:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both658:
+both686:
 	CMPB      64(AX), $0x00
-	JNE       half659
+	JNE       half687
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both660
+	JMP       both688
 
-half659:
+half687:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both660:
+both688:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half661
+	JNE         half689
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both662
+	JMP         both690
 
-half661:
+half689:
 	CMPB native+8(FP), $0x00
-	JEQ  ours663
+	JEQ  ours691
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both664
+	JMP  both692
 
-ours663:
+ours691:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9141,50 +9410,50 @@ ours663:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both664:
+both692:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both662:
+both690:
 	CMPB      40(AX), $0x00
-	JNE       half665
+	JNE       half693
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both666
+	JMP       both694
 
-half665:
+half693:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both666:
+both694:
 	CMPB      64(AX), $0x00
-	JNE       half667
+	JNE       half695
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both668
+	JMP       both696
 
-half667:
+half695:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both668:
+both696:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half669
+	JNE         half697
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both670
+	JMP         both698
 
-half669:
+half697:
 	CMPB native+8(FP), $0x00
-	JEQ  ours671
+	JEQ  ours699
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both672
+	JMP  both700
 
-ours671:
+ours699:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9197,11 +9466,11 @@ ours671:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both672:
+both700:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both670:
-row656:
+both698:
+row684:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9209,12 +9478,12 @@ row656:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group577
+	JMP  group605
 
-group578:
-group673:
+group606:
+group701:
 	CMPQ         R9, $0x01
-	JLT          group674
+	JLT          group702
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9225,37 +9494,37 @@ group673:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols676
+	JGT          cols704
 
-cols675:
+cols703:
 	CMPB       40(AX), $0x00
-	JNE        half677
+	JNE        half705
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both678
+	JMP        both706
 
-half677:
+half705:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both678:
+both706:
 	CMPB       64(AX), $0x00
-	JNE        half679
+	JNE        half707
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both680
+	JMP        both708
 
-half679:
+half707:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both680:
+both708:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9286,38 +9555,38 @@ both680:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols675
+	JLE         cols703
 
-cols676:
+cols704:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols682
+	JGT  cols710
 
-cols681:
+cols709:
 	CMPB       40(AX), $0x00
-	JNE        half683
+	JNE        half711
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both684
+	JMP        both712
 
-half683:
+half711:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both684:
+both712:
 	CMPB       64(AX), $0x00
-	JNE        half685
+	JNE        half713
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both686
+	JMP        both714
 
-half685:
+half713:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both686:
+both714:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9336,35 +9605,35 @@ both686:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols681
+	JLE         cols709
 
-cols682:
+cols710:
 	CMPQ       CX, DX
-	JGE        row687
+	JGE        row715
 	CMPB       40(AX), $0x00
-	JNE        half688
+	JNE        half716
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both689
+	JMP        both717
 
-half688:
+half716:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both689:
+both717:
 	CMPB       64(AX), $0x00
-	JNE        half690
+	JNE        half718
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both691
+	JMP        both719
 
-half690:
+half718:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both691:
+both719:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9381,7 +9650,7 @@ both691:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row687:
+row715:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9410,32 +9679,32 @@ row687:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols693
+	JGT           cols721
 
-cols692:
+cols720:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half694
+	JNE     half722
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both695
+	JMP     both723
 
-half694:
+half722:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both695:
+both723:
 	CMPB    64(AX), $0x00
-	JNE     half696
+	JNE     half724
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both697
+	JMP     both725
 
-half696:
+half724:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both697:
+both725:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9447,30 +9716,30 @@ both697:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half698
+	JNE         half726
 	CMPB        17(AX), $0x00
-	JEQ         near700
+	JEQ         near728
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed701
+	JMP         placed729
 
-near700:
+near728:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed701:
-	JMP both699
+placed729:
+	JMP both727
 
-half698:
+half726:
 	CMPB native+8(FP), $0x00
-	JEQ  ours702
+	JEQ  ours730
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both703
+	JMP  both731
 
-ours702:
+ours730:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9488,77 +9757,77 @@ ours702:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both703:
+both731:
 	CMPB     17(AX), $0x00
-	JEQ      near704
+	JEQ      near732
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed705
+	JMP      placed733
 
-near704:
+near732:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed705:
-both699:
+placed733:
+both727:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols692
+	JLE  cols720
 
-cols693:
+cols721:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols707
+	JGT  cols735
 
-cols706:
+cols734:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half708
+	JNE     half736
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both709
+	JMP     both737
 
-half708:
+half736:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both709:
+both737:
 	CMPB    64(AX), $0x00
-	JNE     half710
+	JNE     half738
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both711
+	JMP     both739
 
-half710:
+half738:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both711:
+both739:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half712
+	JNE         half740
 	CMPB        17(AX), $0x00
-	JEQ         near714
+	JEQ         near742
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed715
+	JMP         placed743
 
-near714:
+near742:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed715:
-	JMP both713
+placed743:
+	JMP both741
 
-half712:
+half740:
 	CMPB native+8(FP), $0x00
-	JEQ  ours716
+	JEQ  ours744
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both717
+	JMP  both745
 
-ours716:
+ours744:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -9571,59 +9840,59 @@ ours716:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both717:
+both745:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both713:
+both741:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols706
+	JLE  cols734
 
-cols707:
+cols735:
 	CMPQ      CX, DX
-	JGE       row718
+	JGE       row746
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half719
+	JNE       half747
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both720
+	JMP       both748
 
-half719:
+half747:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both720:
+both748:
 	CMPB      64(AX), $0x00
-	JNE       half721
+	JNE       half749
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both722
+	JMP       both750
 
-half721:
+half749:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both722:
+both750:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half723
+	JNE         half751
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both724
+	JMP         both752
 
-half723:
+half751:
 	CMPB native+8(FP), $0x00
-	JEQ  ours725
+	JEQ  ours753
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both726
+	JMP  both754
 
-ours725:
+ours753:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9636,19 +9905,19 @@ ours725:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both726:
+both754:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both724:
-row718:
+both752:
+row746:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group673
+	JMP  group701
 
-group674:
-done474:
+group702:
+done502:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -9659,16 +9928,16 @@ TEXT ·softmaxAVX512(SB), $17176-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half727
-	JMP     both728
+	JNE     half755
+	JMP     both756
 
-half727:
+half755:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both728:
+both756:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -9680,7 +9949,7 @@ both728:
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
 	CMPQ         DX, $0x30
-	JGT          longer730
+	JGT          longer758
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -9689,12 +9958,12 @@ both728:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far731:
+far759:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far731
+	JLT   far759
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 16232(SP)
@@ -9703,22 +9972,22 @@ far731:
 	MOVQ  BX, 16240(SP)
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    off732
+	JZ    off760
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  40(AX), $0x00
-	JNE   half734
+	JNE   half762
 	ADDQ  DI, DI
-	JMP   both735
+	JMP   both763
 
-half734:
-both735:
+half762:
+both763:
 	CMPQ         DI, 32(AX)
-	JNE          off732
+	JNE          off760
 	CMPQ         64(AX), $0x00
-	JEQ          on733
+	JEQ          on761
 	CMPB         120(AX), $0x00
-	JEQ          off732
+	JEQ          off760
 	MOVQ         128(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -9727,19 +9996,19 @@ both735:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear736:
+clear764:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear736
+	JNZ       clear764
 
-on733:
+on761:
 	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16232(SP)
 
-off732:
-sixteen737:
+off760:
+sixteen765:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
@@ -9748,60 +10017,60 @@ sixteen737:
 	MOVQ    SI, 24(SP)
 	MOVQ    24(SP), SI
 	CMPQ    16232(SP), $0x00
-	JEQ     span739
+	JEQ     span767
 	MOVQ    24(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip740
+	JZ      skip768
 	MOVL    (DI)(SI*4), SI
 
-skip740:
+skip768:
 	INCQ SI
 	SUBQ 16256(SP), SI
 	CMPQ SI, $0x40
-	JGT  end738
+	JGT  end766
 
-span739:
+span767:
 	MOVQ         SI, 16264(SP)
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS elementffffffff<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip741
+	JZ           skip769
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         24(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip744
+	JZ           skip772
 	MOVL         (R10)(R8*4), R8
 
-skip744:
+skip772:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip745
+	JZ    skip773
 	MOVL  (R10)(R9*4), R9
 
-skip745:
+skip773:
 	SUBQ  R8, R9
 	INCQ  R9
 	CMPQ  R9, 24(SP)
-	JNE   apart742
+	JNE   apart770
 	CMPQ  24(SP), $0x10
-	JNE   apart742
+	JNE   apart770
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip746
+	JZ    skip774
 	MOVL  (R8)(DI*4), DI
 
-skip746:
+skip774:
 	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels743
+	JMP       labels771
 
-apart742:
+apart770:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -9810,22 +10079,22 @@ apart742:
 	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip747
+	JZ           skip775
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole748
+	JLE          whole776
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
 	VPGATHERDD   (R8)(Z4*4), K1, Z5
 	VMOVDQA32    Z5, Z4
-	JMP          have749
+	JMP          have777
 
-whole748:
+whole776:
 	VMOVDQU32 (R8)(DI*4), Z4
 
-have749:
-skip747:
+have777:
+skip775:
 	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
@@ -9833,36 +10102,36 @@ skip747:
 	KMOVW       SI, K1
 	VPGATHERDD  (DI)(Z4*4), K1, Z1
 
-labels743:
-skip741:
+labels771:
+skip769:
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip753
+	JZ           skip781
 	MOVL         (R8)(SI*4), SI
 
-skip753:
+skip781:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
 	MOVQ  DX, R9
 	ADDQ  R9, R9
 	CMPB  16(AX), $0x00
-	JNE   half754
+	JNE   half782
 	ADDQ  R9, R9
-	JMP   both755
+	JMP   both783
 
-half754:
-both755:
+half782:
+both783:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip756
+	JZ    skip784
 	MOVL  (R10)(R8*4), R8
 
-skip756:
+skip784:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -9871,20 +10140,20 @@ skip756:
 	LEAQ  -1(CX)(R11*1), R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip757
+	JZ    skip785
 	MOVL  (R12)(R10*4), R10
 
-skip757:
+skip785:
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip758
+	JZ    skip786
 	MOVL  (R12)(R11*4), R11
 
-skip758:
+skip786:
 	SUBQ R10, R11
 	INCQ R11
 	CMPQ R11, 24(SP)
-	JNE  apart751
+	JNE  apart779
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -9893,20 +10162,20 @@ skip758:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have750
+	JLE  have778
 
-apart751:
+apart779:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half760
+	JNE  half788
 	ADDQ SI, SI
-	JMP  both761
+	JMP  both789
 
-half760:
-both761:
+half788:
+both789:
 	CMPQ         SI, $0x40
-	JLE          few759
+	JLE          few787
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -9917,22 +10186,22 @@ both761:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip762
+	JZ           skip790
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole763
+	JLE          whole791
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have764
+	JMP          have792
 
-whole763:
+whole791:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have764:
-skip762:
+have792:
+skip790:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -9947,19 +10216,19 @@ skip762:
 	VMOVDQU64     Z5, 16336(SP)
 	XORQ          SI, SI
 
-ask765:
+ask793:
 	MOVQ         16272(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask765
+	JLT          ask793
 	CMPQ         16232(SP), $0x00
-	JNE          few759
+	JNE          few787
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip766
+	JZ           skip794
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
@@ -9970,22 +10239,22 @@ ask765:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip767
+	JZ           skip795
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole768
+	JLE          whole796
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have769
+	JMP          have797
 
-whole768:
+whole796:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have769:
-skip767:
+have797:
+skip795:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -10000,17 +10269,17 @@ skip767:
 	VMOVDQU64     Z5, 16464(SP)
 	XORQ          SI, SI
 
-ask770:
+ask798:
 	MOVQ       16400(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask770
+	JLT        ask798
 
-skip766:
-few759:
+skip794:
+few787:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
@@ -10021,22 +10290,22 @@ few759:
 	VPMINUD      Z6, Z5, Z5
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip771
+	JZ           skip799
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole772
+	JLE          whole800
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
 	VPGATHERDD   (R10)(Z5*4), K1, Z6
 	VMOVDQA32    Z6, Z5
-	JMP          have773
+	JMP          have801
 
-whole772:
+whole800:
 	VMOVDQU32 (R10)(R9*4), Z5
 
-have773:
-skip771:
+have801:
+skip799:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z5, Y8
@@ -10053,12 +10322,12 @@ skip771:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half774
+	JNE           half802
 	ADDQ          R9, R9
-	JMP           both775
+	JMP           both803
 
-half774:
-both775:
+half802:
+both803:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  24(SP), R11
@@ -10067,24 +10336,24 @@ both775:
 	ANDQ  $-16, R10
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip777
+	JZ    skip805
 	MOVL  (R12)(R11*4), R11
 
-skip777:
+skip805:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact776
+	JGT   exact804
 	MOVQ  R10, R9
 
-exact776:
+exact804:
 	CMPB 16(AX), $0x00
-	JNE  half778
+	JNE  half806
 
-piece780:
+piece808:
 	CMPQ            R9, $0x10
-	JLT             short781
+	JLT             short809
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10132,11 +10401,11 @@ piece780:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece780
+	JMP             piece808
 
-short781:
+short809:
 	TESTQ        R9, R9
-	JZ           pieces782
+	JZ           pieces810
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10207,13 +10476,13 @@ short781:
 	VMOVUPS      Z9, 128(DI)
 	VMOVUPS      Z6, 192(DI)
 
-pieces782:
-	JMP both779
+pieces810:
+	JMP both807
 
-half778:
-piece783:
+half806:
+piece811:
 	CMPQ            R9, $0x10
-	JLT             short784
+	JLT             short812
 	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16536(SP), R8
@@ -10273,11 +10542,11 @@ piece783:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece783
+	JMP             piece811
 
-short784:
+short812:
 	TESTQ        R9, R9
-	JZ           pieces785
+	JZ           pieces813
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10360,11 +10629,11 @@ short784:
 	VMOVUPS      Z12, 384(DI)
 	VMOVUPS      Z6, 448(DI)
 
-pieces785:
-both779:
-	JMP read752
+pieces813:
+both807:
+	JMP read780
 
-have750:
+have778:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10373,16 +10642,16 @@ have750:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half786
+	JNE  half814
 	ADDQ R13, R13
-	JMP  both787
+	JMP  both815
 
-half786:
-both787:
+half814:
+both815:
 	CMPB 16(AX), $0x00
-	JNE  half788
+	JNE  half816
 
-piece790:
+piece818:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10417,11 +10686,11 @@ piece790:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece790
-	JMP             both789
+	JG              piece818
+	JMP             both817
 
-half788:
-piece791:
+half816:
+piece819:
 	VBROADCASTF32X4 (SI), Z5
 	VINSERTF32X4    $0x01, (R9), Z5, Z5
 	VINSERTF32X4    $0x02, (R10), Z5, Z5
@@ -10468,10 +10737,10 @@ piece791:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece791
+	JG              piece819
 
-both789:
-read752:
+both817:
+read780:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10490,14 +10759,14 @@ read752:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four792:
+four820:
 	VMAXPS       (BX)(SI*1), Z4, Z4
 	VMAXPS       64(BX)(SI*1), Z5, Z5
 	VMAXPS       128(BX)(SI*1), Z6, Z6
 	VMAXPS       192(BX)(SI*1), Z7, Z7
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four792
+	JLT          four820
 	VMAXPS       Z5, Z4, Z4
 	VMAXPS       Z7, Z6, Z6
 	VMAXPS       Z6, Z4, Z4
@@ -10514,10 +10783,10 @@ four792:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip793
+	JZ           skip821
 	MOVL         (DI)(SI*4), SI
 
-skip793:
+skip821:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10529,56 +10798,56 @@ skip793:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip794
+	JZ      skip822
 	MOVL    (R8)(DI*4), DI
 
-skip794:
+skip822:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	CMPB  18(AX), $0x00
-	JEQ   near795
+	JEQ   near823
 	CMPB  16(AX), $0x00
-	JNE   near795
+	JNE   near823
 	CMPQ  64(AX), $0x00
-	JNE   near795
+	JNE   near823
 	ANDQ  $-256, SI
 	SHRQ  $0x06, SI
 	RORB  $0x02, SI
 	SHLQ  $0x06, SI
-	JMP   asked796
+	JMP   asked824
 
-near795:
-asked796:
+near823:
+asked824:
 	LEAQ  3584(BX), R8
 	MOVQ  16240(SP), R9
 	MOVQ  16248(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip798
+	JZ    skip826
 	MOVL  (R12)(R11*4), R11
 
-skip798:
+skip826:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near797
+	JEQ   near825
 	MOVQ  BX, R11
 
-near797:
+near825:
 	CMPB 16(AX), $0x00
-	JNE  half799
+	JNE  half827
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four801:
+four829:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled802
+	JEQ           unlabelled830
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10599,26 +10868,26 @@ four801:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled802:
+unlabelled830:
 	CMPB       18(AX), $0x00
-	JEQ        near803
+	JEQ        near831
 	CMPB       16(AX), $0x00
-	JNE        near803
+	JNE        near831
 	CMPQ       64(AX), $0x00
-	JNE        near803
+	JNE        near831
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same805
+	JNZ        same833
 	ADDQ       $0x00003000, SI
 
-same805:
-	JMP asked804
+same833:
+	JMP asked832
 
-near803:
+near831:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -10626,14 +10895,14 @@ near803:
 	PREFETCHT0 64(DI)
 	ADDQ       $0x00000080, DI
 
-asked804:
+asked832:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	PREFETCHT0   128(R11)
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none806
+	JLT          none834
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10647,23 +10916,23 @@ asked804:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near807
+	JNZ          near835
 	CMPB         41(AX), $0x00
-	JEQ          near807
+	JEQ          near835
 	VMOVNTDQ     Z13, -256(R9)
 	VMOVNTDQ     Z14, -192(R9)
 	VMOVNTDQ     Z15, -128(R9)
 	VMOVNTDQ     Z16, -64(R9)
-	JMP          moved808
+	JMP          moved836
 
-near807:
+near835:
 	VMOVDQU64 Z13, -256(R9)
 	VMOVDQU64 Z14, -192(R9)
 	VMOVDQU64 Z15, -128(R9)
 	VMOVDQU64 Z16, -64(R9)
 
-moved808:
-none806:
+moved836:
+none834:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10748,21 +11017,21 @@ none806:
 	VMOVUPS      Z16, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four801
-	JMP          both800
+	JLT          four829
+	JMP          both828
 
-half799:
+half827:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four809:
+four837:
 	VMOVUPS       (BX)(R12*1), Z9
 	VMOVUPS       64(BX)(R12*1), Z10
 	VMOVUPS       128(BX)(R12*1), Z11
 	VMOVUPS       192(BX)(R12*1), Z12
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled810
+	JEQ           unlabelled838
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10783,7 +11052,7 @@ four809:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
 	VMOVAPS       Z12, K1, Z3
 
-unlabelled810:
+unlabelled838:
 	PREFETCHT0   (SI)
 	ADDQ         $0x00000040, SI
 	PREFETCHT0   (DI)
@@ -10792,7 +11061,7 @@ unlabelled810:
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none811
+	JLT          none839
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z13
 	VMOVDQU64    64(R8), Z14
@@ -10802,19 +11071,19 @@ unlabelled810:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near812
+	JNZ          near840
 	CMPB         41(AX), $0x00
-	JEQ          near812
+	JEQ          near840
 	VMOVNTDQ     Z13, -128(R9)
 	VMOVNTDQ     Z14, -64(R9)
-	JMP          moved813
+	JMP          moved841
 
-near812:
+near840:
 	VMOVDQU64 Z13, -128(R9)
 	VMOVDQU64 Z14, -64(R9)
 
-moved813:
-none811:
+moved841:
+none839:
 	VSUBPS       Z4, Z9, Z9
 	VSUBPS       Z4, Z10, Z10
 	VSUBPS       Z4, Z11, Z11
@@ -10862,12 +11131,12 @@ none811:
 	VMOVUPS      Z12, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four809
+	JLT          four837
 
-both800:
-line814:
+both828:
+line842:
 	CMPQ         R10, $0x40
-	JLT          last815
+	JLT          last843
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -10875,19 +11144,19 @@ line814:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near816
+	JNZ          near844
 	CMPB         41(AX), $0x00
-	JEQ          near816
+	JEQ          near844
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved817
+	JMP          moved845
 
-near816:
+near844:
 	VMOVDQU64 Z9, -64(R9)
 
-moved817:
-	JMP line814
+moved845:
+	JMP line842
 
-last815:
+last843:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10912,7 +11181,7 @@ last815:
 	VMOVUPS      Z5, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip818
+	JZ           skip846
 	VSUBPS       Z3, Z4, Z3
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -10929,10 +11198,10 @@ last815:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip818:
+skip846:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip819
+	JZ           skip847
 	VBROADCASTSS 104(AX), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VRCP14PS     Z5, Z4
@@ -10943,33 +11212,33 @@ skip818:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         40(AX), $0x00
-	JNE          half820
+	JNE          half848
 	ADDQ         SI, SI
-	JMP          both821
+	JMP          both849
 
-half820:
-both821:
+half848:
+both849:
 	MOVQ  CX, DI
 	MOVQ  24(SP), R8
 	LEAQ  -1(CX)(R8*1), R8
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip823
+	JZ    skip851
 	MOVL  (R9)(DI*4), DI
 
-skip823:
+skip851:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip824
+	JZ    skip852
 	MOVL  (R9)(R8*4), R8
 
-skip824:
+skip852:
 	SUBQ      DI, R8
 	INCQ      R8
 	CMPQ      R8, 24(SP)
-	JNE       apart822
+	JNE       apart850
 	CMPQ      16232(SP), $0x00
-	JEQ       apart822
+	JEQ       apart850
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -10988,11 +11257,11 @@ skip824:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPB      40(AX), $0x00
-	JNE       half826
+	JNE       half854
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece828:
+piece856:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -11044,14 +11313,14 @@ piece828:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece828
-	JMP           both827
+	JNE           piece856
+	JMP           both855
 
-half826:
+half854:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece829:
+piece857:
 	SUBQ          $0x00000200, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -11095,7 +11364,7 @@ piece829:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours830
+	JEQ           ours858
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11112,9 +11381,9 @@ piece829:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both831
+	JMP  both859
 
-ours830:
+ours858:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11165,7 +11434,7 @@ ours830:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both831:
+both859:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11195,39 +11464,39 @@ both831:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece829
+	JNE           piece857
 
-both827:
-	JMP written825
+both855:
+	JMP written853
 
-apart822:
+apart850:
 	VMOVDQU16 elementPaired<>+0(SB), Z3
 	CMPQ      16232(SP), $0x00
-	JEQ       off832
+	JEQ       off860
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	CMPB      40(AX), $0x00
-	JNE       half833
+	JNE       half861
 	ADDQ      SI, SI
-	JMP       both834
+	JMP       both862
 
-half833:
-both834:
+half861:
+both862:
 	CMPQ  SI, $0x40
-	JLE   off832
+	JLE   off860
 	CMPB  40(AX), $0x00
-	JNE   half835
+	JNE   half863
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off837
+	JEQ   off865
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off837:
+off865:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11236,22 +11505,22 @@ off837:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip838
+	JZ           skip866
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole839
+	JLE          whole867
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have840
+	JMP          have868
 
-whole839:
+whole867:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have840:
-skip838:
+have868:
+skip866:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11267,12 +11536,12 @@ skip838:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half841
+	JNE           half869
 	ADDQ          SI, SI
-	JMP           both842
+	JMP           both870
 
-half841:
-both842:
+half869:
+both870:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11280,7 +11549,7 @@ both842:
 	SHLQ $0x04, DI
 	ADDQ BX, DI
 
-piece843:
+piece871:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11356,21 +11625,21 @@ piece843:
 	MOVQ          16776(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece843
-	JMP           both836
+	JNZ           piece871
+	JMP           both864
 
-half835:
+half863:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off844
+	JEQ   off872
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off844:
+off872:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11379,22 +11648,22 @@ off844:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip845
+	JZ           skip873
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole846
+	JLE          whole874
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have847
+	JMP          have875
 
-whole846:
+whole874:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have847:
-skip845:
+have875:
+skip873:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11410,12 +11679,12 @@ skip845:
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	CMPB          40(AX), $0x00
-	JNE           half848
+	JNE           half876
 	ADDQ          SI, SI
-	JMP           both849
+	JMP           both877
 
-half848:
-both849:
+half876:
+both877:
 	MOVQ SI, R8
 	ADDQ $0x0f, SI
 	ANDQ $-16, SI
@@ -11423,7 +11692,7 @@ both849:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece850:
+piece878:
 	SUBQ          $0x00000200, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11464,7 +11733,7 @@ piece850:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours851
+	JEQ           ours879
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11481,9 +11750,9 @@ piece850:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both852
+	JMP  both880
 
-ours851:
+ours879:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11534,7 +11803,7 @@ ours851:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both852:
+both880:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11591,25 +11860,25 @@ both852:
 	MOVQ          16904(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece850
+	JNZ           piece878
 
-both836:
-	JMP written825
+both864:
+	JMP written853
 
-off832:
+off860:
 	CMPB  40(AX), $0x00
-	JNE   half853
+	JNE   half881
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off855
+	JEQ   off883
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off855:
+off883:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
@@ -11618,22 +11887,22 @@ off855:
 	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip856
+	JZ           skip884
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole857
+	JLE          whole885
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z3*4), K1, Z4
 	VMOVDQA32    Z4, Z3
-	JMP          have858
+	JMP          have886
 
-whole857:
+whole885:
 	VMOVDQU32 (R9)(R8*4), Z3
 
-have858:
-skip856:
+have886:
+skip884:
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z3, Y7
@@ -11650,15 +11919,15 @@ skip856:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half859
+	JNE           half887
 	ADDQ          R8, R8
-	JMP           both860
+	JMP           both888
 
-half859:
-both860:
+half887:
+both888:
 	XORQ SI, SI
 
-piece861:
+piece889:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11744,21 +12013,21 @@ piece861:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece861
-	JMP           both854
+	JG            piece889
+	JMP           both882
 
-half853:
+half881:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off862
+	JEQ   off890
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off862:
+off890:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -11767,22 +12036,22 @@ off862:
 	VPMINUD      Z6, Z4, Z4
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip863
+	JZ           skip891
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole864
+	JLE          whole892
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
 	VPGATHERDD   (R9)(Z4*4), K1, Z6
 	VMOVDQA32    Z6, Z4
-	JMP          have865
+	JMP          have893
 
-whole864:
+whole892:
 	VMOVDQU32 (R9)(R8*4), Z4
 
-have865:
-skip863:
+have893:
+skip891:
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
 	VEXTRACTI64X4 $0x00, Z4, Y8
@@ -11799,15 +12068,15 @@ skip863:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          40(AX), $0x00
-	JNE           half866
+	JNE           half894
 	ADDQ          R8, R8
-	JMP           both867
+	JMP           both895
 
-half866:
-both867:
+half894:
+both895:
 	XORQ SI, SI
 
-piece868:
+piece896:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11846,7 +12115,7 @@ piece868:
 	VSUBPS        Z5, Z12, K1, Z12
 	VMULPS        Z2, Z12, Z12
 	CMPB          native+8(FP), $0x00
-	JEQ           ours869
+	JEQ           ours897
 
 	// VCVTNE2PS2BF16 Z4, Z6, Z13
 	LONG $0x484f7262
@@ -11863,9 +12132,9 @@ piece868:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both870
+	JMP  both898
 
-ours869:
+ours897:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -11916,7 +12185,7 @@ ours869:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both870:
+both898:
 	VPERMW        Z13, Z3, Z13
 	VPERMW        Z4, Z3, Z4
 	VPERMW        Z6, Z3, Z6
@@ -11985,31 +12254,31 @@ both870:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece868
+	JG            piece896
 
-both854:
-written825:
-skip819:
+both882:
+written853:
+skip847:
 	CMPQ  16232(SP), $0x00
-	JEQ   off871
+	JEQ   off899
 	MOVQ  16264(SP), SI
 	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16248(SP)
 
-off871:
+off899:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen737
+	JLT  sixteen765
 
-end738:
+end766:
 	LEAQ 3584(BX), DX
 	MOVQ 16240(SP), BX
 	MOVQ 16248(SP), SI
 
-line872:
+line900:
 	CMPQ         SI, $0x40
-	JLT          last873
+	JLT          last901
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -12017,19 +12286,19 @@ line872:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near874
+	JNZ          near902
 	CMPB         41(AX), $0x00
-	JEQ          near874
+	JEQ          near902
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved875
+	JMP          moved903
 
-near874:
+near902:
 	VMOVDQU64 Z0, -64(BX)
 
-moved875:
-	JMP line872
+moved903:
+	JMP line900
 
-last873:
+last901:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -12043,41 +12312,41 @@ last873:
 	MOVQ      DX, 136(AX)
 	MOVQ      16256(SP), CX
 	MOVQ      CX, 128(AX)
-	JMP       done729
+	JMP       done757
 
-longer730:
+longer758:
 	MOVQ  (AX), CX
 	XORQ  SI, SI
 	CMPB  18(AX), $0x00
-	JEQ   skip876
+	JEQ   skip904
 	MOVQ  48(AX), SI
 	IMULQ 8(AX), SI
 	ADDQ  CX, SI
 	SUBQ  $0x00004000, SI
 
-skip876:
+skip904:
 	MOVQ SI, 17168(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far877:
+far905:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far877
+	JLT  far905
 
-turn878:
+turn906:
 	CMPQ  BX, 48(AX)
-	JCC   skip879
+	JCC   skip907
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have880
+	JZ    have908
 	MOVL  (CX)(BX*4), SI
 
-have880:
+have908:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12085,22 +12354,22 @@ have880:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even881
+	JZ    even909
 	LEAQ  (CX)(SI*4), CX
 
-even881:
+even909:
 	CMPQ  64(AX), $0x00
-	JEQ   all882
+	JEQ   all910
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next884
+	JGE   next912
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next884:
+next912:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12110,11 +12379,11 @@ next884:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols886
+	JGT          cols914
 
-cols885:
+cols913:
 	CMPB       16(AX), $0x00
-	JNE        half887
+	JNE        half915
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	PREFETCHT0 128(SI)(CX*4)
@@ -12123,9 +12392,9 @@ cols885:
 	VMAXPS     64(DI)(CX*4), Z5, Z5
 	VMAXPS     128(DI)(CX*4), Z6, Z6
 	VMAXPS     192(DI)(CX*4), Z7, Z7
-	JMP        both888
+	JMP        both916
 
-half887:
+half915:
 	PREFETCHT0 (SI)(CX*2)
 	PREFETCHT0 64(SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
@@ -12139,27 +12408,27 @@ half887:
 	VMAXPS     Z9, Z6, Z6
 	VMAXPS     Z8, Z7, Z7
 
-both888:
+both916:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols885
+	JLE  cols913
 
-cols886:
+cols914:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols890
+	JGT  cols918
 
-cols889:
+cols917:
 	CMPB       16(AX), $0x00
-	JNE        half891
+	JNE        half919
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both892
+	JMP        both920
 
-half891:
+half919:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z9
@@ -12167,55 +12436,55 @@ half891:
 	VMAXPS     Z9, Z4, Z4
 	VMAXPS     Z8, Z5, Z5
 
-both892:
+both920:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols889
+	JLE  cols917
 
-cols890:
+cols918:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols894
+	JGT  cols922
 
-cols893:
+cols921:
 	CMPB       16(AX), $0x00
-	JNE        half895
+	JNE        half923
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both896
+	JMP        both924
 
-half895:
+half923:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both896:
+both924:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols893
+	JLE    cols921
 
-cols894:
+cols922:
 	CMPQ       CX, DX
-	JGE        row897
+	JGE        row925
 	CMPB       16(AX), $0x00
-	JNE        half898
+	JNE        half926
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both899
+	JMP        both927
 
-half898:
+half926:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both899:
+both927:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row897:
+row925:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12229,22 +12498,22 @@ row897:
 	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
-	JMP           listed883
+	JMP           listed911
 
-all882:
+all910:
 	CMPQ DI, 17168(SP)
-	JGE  none900
+	JGE  none928
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row901
+	JMP  row929
 
-none900:
+none928:
 	XORQ SI, SI
 
-row901:
+row929:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12254,60 +12523,60 @@ row901:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols903
+	JGT          cols931
 
-cols902:
+cols930:
 	CMPB       16(AX), $0x00
-	JNE        half904
+	JNE        half932
 	TESTQ      SI, SI
-	JZ         near906
+	JZ         near934
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same908
+	JNZ        same936
 	ADDQ       $0x00003000, SI
 
-same908:
-	JMP asked907
+same936:
+	JMP asked935
 
-near906:
+near934:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
 	PREFETCHT0 3264(DI)(CX*4)
 
-asked907:
+asked935:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
 	VMAXPS 128(DI)(CX*4), Z6, Z6
 	VMAXPS 192(DI)(CX*4), Z7, Z7
-	JMP    both905
+	JMP    both933
 
-half904:
+half932:
 	TESTQ      SI, SI
-	JZ         near909
+	JZ         near937
 	TESTQ      $0x0000007f, CX
-	JNZ        asked910
+	JNZ        asked938
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same911
+	JNZ        same939
 	ADDQ       $0x00003000, SI
 
-same911:
-	JMP asked910
+same939:
+	JMP asked938
 
-near909:
+near937:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 
-asked910:
+asked938:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
@@ -12319,197 +12588,197 @@ asked910:
 	VMAXPS  Z9, Z6, Z6
 	VMAXPS  Z8, Z7, Z7
 
-both905:
+both933:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols902
+	JLE  cols930
 
-cols903:
+cols931:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols913
+	JGT  cols941
 
-cols912:
+cols940:
 	CMPB       16(AX), $0x00
-	JNE        half914
+	JNE        half942
 	TESTQ      SI, SI
-	JZ         near916
+	JZ         near944
 	TESTQ      $0x0000003f, CX
-	JNZ        asked917
+	JNZ        asked945
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same918
+	JNZ        same946
 	ADDQ       $0x00003000, SI
 
-same918:
-	JMP asked917
+same946:
+	JMP asked945
 
-near916:
+near944:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 
-asked917:
+asked945:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
-	JMP    both915
+	JMP    both943
 
-half914:
+half942:
 	TESTQ      SI, SI
-	JZ         near919
+	JZ         near947
 	TESTQ      $0x0000007f, CX
-	JNZ        asked920
+	JNZ        asked948
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same921
+	JNZ        same949
 	ADDQ       $0x00003000, SI
 
-same921:
-	JMP asked920
+same949:
+	JMP asked948
 
-near919:
+near947:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked920:
+asked948:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
 	VMAXPS  Z9, Z4, Z4
 	VMAXPS  Z8, Z5, Z5
 
-both915:
+both943:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols912
+	JLE  cols940
 
-cols913:
+cols941:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols923
+	JGT  cols951
 
-cols922:
+cols950:
 	CMPB       16(AX), $0x00
-	JNE        half924
+	JNE        half952
 	TESTQ      SI, SI
-	JZ         near926
+	JZ         near954
 	TESTQ      $0x0000003f, CX
-	JNZ        asked927
+	JNZ        asked955
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same928
+	JNZ        same956
 	ADDQ       $0x00003000, SI
 
-same928:
-	JMP asked927
+same956:
+	JMP asked955
 
-near926:
+near954:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked927:
+asked955:
 	VMOVUPS (DI)(CX*4), Z3
-	JMP     both925
+	JMP     both953
 
-half924:
+half952:
 	TESTQ      SI, SI
-	JZ         near929
+	JZ         near957
 	TESTQ      $0x0000007f, CX
-	JNZ        asked930
+	JNZ        asked958
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same931
+	JNZ        same959
 	ADDQ       $0x00003000, SI
 
-same931:
-	JMP asked930
+same959:
+	JMP asked958
 
-near929:
+near957:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked930:
+asked958:
 	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both925:
+both953:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols922
+	JLE    cols950
 
-cols923:
+cols951:
 	CMPQ       CX, DX
-	JGE        row932
+	JGE        row960
 	CMPB       16(AX), $0x00
-	JNE        half933
+	JNE        half961
 	TESTQ      SI, SI
-	JZ         near935
+	JZ         near963
 	TESTQ      $0x0000003f, CX
-	JNZ        asked936
+	JNZ        asked964
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same937
+	JNZ        same965
 	ADDQ       $0x00003000, SI
 
-same937:
-	JMP asked936
+same965:
+	JMP asked964
 
-near935:
+near963:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked936:
+asked964:
 	VMOVUPS.Z (DI)(CX*4), K2, Z3
-	JMP       both934
+	JMP       both962
 
-half933:
+half961:
 	TESTQ      SI, SI
-	JZ         near938
+	JZ         near966
 	TESTQ      $0x0000007f, CX
-	JNZ        asked939
+	JNZ        asked967
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same940
+	JNZ        same968
 	ADDQ       $0x00003000, SI
 
-same940:
-	JMP asked939
+same968:
+	JMP asked967
 
-near938:
+near966:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked939:
+asked967:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both934:
+both962:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row932:
+row960:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12524,18 +12793,18 @@ row932:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-listed883:
-skip879:
+listed911:
+skip907:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip941
+	JCC   skip969
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have942
+	JZ    have970
 	MOVL  (CX)(BX*4), SI
 
-have942:
+have970:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12543,10 +12812,10 @@ have942:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even943
+	JZ    even971
 	LEAQ  (R10)(CX*4), R10
 
-even943:
+even971:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -12554,30 +12823,30 @@ even943:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols945
+	JGT          cols973
 
-cols944:
+cols972:
 	CMPB    16(AX), $0x00
-	JNE     half946
+	JNE     half974
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both947
+	JMP     both975
 
-half946:
+half974:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both947:
+both975:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half948
+	JNE          half976
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -12656,9 +12925,9 @@ both947:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both949
+	JMP          both977
 
-half948:
+half976:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element3d9dd553<>+0(SB), Z11
@@ -12701,33 +12970,33 @@ half948:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both949:
+both977:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols944
+	JLE  cols972
 
-cols945:
+cols973:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols951
+	JGT  cols979
 
-cols950:
+cols978:
 	CMPB    16(AX), $0x00
-	JNE     half952
+	JNE     half980
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both953
+	JMP     both981
 
-half952:
+half980:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both953:
+both981:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half954
+	JNE          half982
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -12772,9 +13041,9 @@ both953:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both955
+	JMP          both983
 
-half954:
+half982:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -12799,31 +13068,31 @@ half954:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both955:
+both983:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols950
+	JLE  cols978
 
-cols951:
+cols979:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols957
+	JGT  cols985
 
-cols956:
+cols984:
 	CMPB    16(AX), $0x00
-	JNE     half958
+	JNE     half986
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both959
+	JMP     both987
 
-half958:
+half986:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both959:
+both987:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half960
+	JNE          half988
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -12851,9 +13120,9 @@ both959:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both961
+	JMP          both989
 
-half960:
+half988:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z8
@@ -12869,28 +13138,28 @@ half960:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both961:
+both989:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols956
+	JLE  cols984
 
-cols957:
+cols985:
 	CMPQ      CX, DX
-	JGE       row962
+	JGE       row990
 	CMPB      16(AX), $0x00
-	JNE       half963
+	JNE       half991
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both964
+	JMP       both992
 
-half963:
+half991:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both964:
+both992:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half965
+	JNE          half993
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -12919,9 +13188,9 @@ both964:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both966
+	JMP          both994
 
-half965:
+half993:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VBROADCASTSS element3d9dd553<>+0(SB), Z7
@@ -12938,8 +13207,8 @@ half965:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both966:
-row962:
+both994:
+row990:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -12954,28 +13223,28 @@ row962:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip968
+	JZ            skip996
 	MOVL          (CX)(SI*4), R8
 
-skip968:
+skip996:
 	TESTQ  R8, R8
-	JS     unlabelled967
+	JS     unlabelled995
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled967:
-skip941:
+unlabelled995:
+skip969:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip969
+	JCC   skip997
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have970
+	JZ    have998
 	MOVL  (CX)(BX*4), SI
 
-have970:
+have998:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12983,17 +13252,17 @@ have970:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even971
+	JZ    even999
 	LEAQ  (R10)(CX*4), R10
 
-even971:
+even999:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip972
+	JZ    skip1000
 	MOVL  (CX)(SI*4), R8
 
-skip972:
+skip1000:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -13001,81 +13270,81 @@ skip972:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled973
+	JS     unlabelled1001
 	CMPB   16(AX), $0x00
-	JNE    half974
+	JNE    half1002
 	VMOVSS (DI)(R8*4), X4
-	JMP    both975
+	JMP    both1003
 
-half974:
+half1002:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both975:
+both1003:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled973
+	JNE          unlabelled1001
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next977:
+next1005:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last979
+	JGT     last1007
 	CMPB    16(AX), $0x00
-	JNE     half980
+	JNE     half1008
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both981
+	JMP     both1009
 
-half980:
+half1008:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both981:
+both1009:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found976
+	JNZ    found1004
 	ADDQ   $0x10, CX
-	JMP    next977
+	JMP    next1005
 
-last979:
+last1007:
 	CMPQ      CX, DX
-	JGE       end978
+	JGE       end1006
 	CMPB      16(AX), $0x00
-	JNE       half982
+	JNE       half1010
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both983
+	JMP       both1011
 
-half982:
+half1010:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both983:
+both1011:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found976
+	JNZ    found1004
 	MOVQ   DX, CX
-	JMP    end978
+	JMP    end1006
 
-found976:
+found1004:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end978:
+end1006:
 	CMPQ CX, R8
-	JNE  unlabelled973
+	JNE  unlabelled1001
 	INCQ 112(AX)
 
-unlabelled973:
+unlabelled1001:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip984
+	JZ           skip1012
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -13084,35 +13353,35 @@ unlabelled973:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols986
+	JGT          cols1014
 
-cols985:
+cols1013:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half987
+	JNE      half1015
 	CMPB     41(AX), $0x00
-	JEQ      near989
+	JEQ      near1017
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed990
+	JMP      placed1018
 
-near989:
+near1017:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed990:
-	JMP both988
+placed1018:
+	JMP both1016
 
-half987:
+half1015:
 	CMPB native+8(FP), $0x00
-	JEQ  ours991
+	JEQ  ours1019
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -13121,9 +13390,9 @@ half987:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both992
+	JMP  both1020
 
-ours991:
+ours1019:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -13152,57 +13421,57 @@ ours991:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both992:
+both1020:
 	CMPB     41(AX), $0x00
-	JEQ      near993
+	JEQ      near1021
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed994
+	JMP      placed1022
 
-near993:
+near1021:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed994:
-both988:
+placed1022:
+both1016:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols985
+	JLE  cols1013
 
-cols986:
+cols1014:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols996
+	JGT  cols1024
 
-cols995:
+cols1023:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half997
+	JNE      half1025
 	CMPB     41(AX), $0x00
-	JEQ      near999
+	JEQ      near1027
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed1000
+	JMP      placed1028
 
-near999:
+near1027:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed1000:
-	JMP both998
+placed1028:
+	JMP both1026
 
-half997:
+half1025:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1001
+	JEQ  ours1029
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both1002
+	JMP  both1030
 
-ours1001:
+ours1029:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -13220,52 +13489,52 @@ ours1001:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both1002:
+both1030:
 	CMPB     41(AX), $0x00
-	JEQ      near1003
+	JEQ      near1031
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed1004
+	JMP      placed1032
 
-near1003:
+near1031:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed1004:
-both998:
+placed1032:
+both1026:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols995
+	JLE  cols1023
 
-cols996:
+cols1024:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1006
+	JGT  cols1034
 
-cols1005:
+cols1033:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half1007
+	JNE      half1035
 	CMPB     41(AX), $0x00
-	JEQ      near1009
+	JEQ      near1037
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed1010
+	JMP      placed1038
 
-near1009:
+near1037:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed1010:
-	JMP both1008
+placed1038:
+	JMP both1036
 
-half1007:
+half1035:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1011
+	JEQ  ours1039
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both1012
+	JMP  both1040
 
-ours1011:
+ours1039:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13278,34 +13547,34 @@ ours1011:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both1012:
+both1040:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both1008:
+both1036:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1005
+	JLE  cols1033
 
-cols1006:
+cols1034:
 	CMPQ    CX, DX
-	JGE     row1013
+	JGE     row1041
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half1014
+	JNE     half1042
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both1015
+	JMP     both1043
 
-half1014:
+half1042:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1016
+	JEQ  ours1044
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both1017
+	JMP  both1045
 
-ours1016:
+ours1044:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -13318,19 +13587,19 @@ ours1016:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both1017:
+both1045:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both1015:
-row1013:
-skip984:
-skip969:
+both1043:
+row1041:
+skip1012:
+skip997:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn878
+	JLT  turn906
 
-done729:
+done757:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
@@ -13357,16 +13626,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half1018
-	JMP     both1019
+	JNE     half1046
+	JMP     both1047
 
-half1018:
+half1046:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both1019:
+both1047:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -13385,15 +13654,15 @@ both1019:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1020:
+rows1048:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols1022
+	JGT  cols1050
 
-cols1021:
+cols1049:
 	CMPB       16(AX), $0x00
-	JNE        half1023
+	JNE        half1051
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -13402,9 +13671,9 @@ cols1021:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both1024
+	JMP        both1052
 
-half1023:
+half1051:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -13412,9 +13681,9 @@ half1023:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both1024:
+both1052:
 	CMPB       40(AX), $0x00
-	JNE        half1025
+	JNE        half1053
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -13423,9 +13692,9 @@ both1024:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both1026
+	JMP        both1054
 
-half1025:
+half1053:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -13433,7 +13702,7 @@ half1025:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both1026:
+both1054:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -13453,7 +13722,7 @@ both1026:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1027
+	JNE          half1055
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -13535,7 +13804,7 @@ both1026:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1029
+	JZ           skip1057
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13574,27 +13843,27 @@ both1026:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half1030
+	JNE          half1058
 	CMPB         65(AX), $0x00
-	JEQ          near1032
+	JEQ          near1060
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1033
+	JMP          placed1061
 
-near1032:
+near1060:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed1033:
-	JMP both1031
+placed1061:
+	JMP both1059
 
-half1030:
+half1058:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1034
+	JEQ  ours1062
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -13603,9 +13872,9 @@ half1030:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both1035
+	JMP  both1063
 
-ours1034:
+ours1062:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13634,23 +13903,23 @@ ours1034:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1035:
+both1063:
 	CMPB     65(AX), $0x00
-	JEQ      near1036
+	JEQ      near1064
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1037
+	JMP      placed1065
 
-near1036:
+near1064:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1037:
-both1031:
-skip1029:
-	JMP both1028
+placed1065:
+both1059:
+skip1057:
+	JMP both1056
 
-half1027:
+half1055:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VBROADCASTSS element3f800000<>+0(SB), Z17
 	VBROADCASTSS element3d9dd553<>+0(SB), Z18
@@ -13695,7 +13964,7 @@ half1027:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1038
+	JZ           skip1066
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13722,27 +13991,27 @@ half1027:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half1039
+	JNE          half1067
 	CMPB         65(AX), $0x00
-	JEQ          near1041
+	JEQ          near1069
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1042
+	JMP          placed1070
 
-near1041:
+near1069:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed1042:
-	JMP both1040
+placed1070:
+	JMP both1068
 
-half1039:
+half1067:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1043
+	JEQ  ours1071
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -13751,9 +14020,9 @@ half1039:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both1044
+	JMP  both1072
 
-ours1043:
+ours1071:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13782,23 +14051,23 @@ ours1043:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1044:
+both1072:
 	CMPB     65(AX), $0x00
-	JEQ      near1045
+	JEQ      near1073
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1046
+	JMP      placed1074
 
-near1045:
+near1073:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1046:
-both1040:
-skip1038:
-both1028:
+placed1074:
+both1068:
+skip1066:
+both1056:
 	DECQ          R8
-	JNZ           more1047
+	JNZ           more1075
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -13835,46 +14104,46 @@ both1028:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1047:
+more1075:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols1021
+	JLE  cols1049
 
-cols1022:
+cols1050:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols1049
+	JGT  cols1077
 
-cols1048:
+cols1076:
 	CMPB       16(AX), $0x00
-	JNE        half1050
+	JNE        half1078
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1051
+	JMP        both1079
 
-half1050:
+half1078:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both1051:
+both1079:
 	CMPB       40(AX), $0x00
-	JNE        half1052
+	JNE        half1080
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1053
+	JMP        both1081
 
-half1052:
+half1080:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both1053:
+both1081:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -13886,7 +14155,7 @@ both1053:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1054
+	JNE          half1082
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -13934,7 +14203,7 @@ both1053:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1056
+	JZ           skip1084
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -13955,30 +14224,30 @@ both1053:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half1057
+	JNE          half1085
 	CMPB         65(AX), $0x00
-	JEQ          near1059
+	JEQ          near1087
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1060
+	JMP          placed1088
 
-near1059:
+near1087:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1060:
-	JMP both1058
+placed1088:
+	JMP both1086
 
-half1057:
+half1085:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1061
+	JEQ  ours1089
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both1062
+	JMP  both1090
 
-ours1061:
+ours1089:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13996,21 +14265,21 @@ ours1061:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both1062:
+both1090:
 	CMPB     65(AX), $0x00
-	JEQ      near1063
+	JEQ      near1091
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1064
+	JMP      placed1092
 
-near1063:
+near1091:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1064:
-both1058:
-skip1056:
-	JMP both1055
+placed1092:
+both1086:
+skip1084:
+	JMP both1083
 
-half1054:
+half1082:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3d9dd553<>+0(SB), Z12
@@ -14037,7 +14306,7 @@ half1054:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1065
+	JZ           skip1093
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -14052,30 +14321,30 @@ half1054:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half1066
+	JNE          half1094
 	CMPB         65(AX), $0x00
-	JEQ          near1068
+	JEQ          near1096
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1069
+	JMP          placed1097
 
-near1068:
+near1096:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed1069:
-	JMP both1067
+placed1097:
+	JMP both1095
 
-half1066:
+half1094:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1070
+	JEQ  ours1098
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both1071
+	JMP  both1099
 
-ours1070:
+ours1098:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14093,21 +14362,21 @@ ours1070:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both1071:
+both1099:
 	CMPB     65(AX), $0x00
-	JEQ      near1072
+	JEQ      near1100
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1073
+	JMP      placed1101
 
-near1072:
+near1100:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1073:
-both1067:
-skip1065:
-both1055:
+placed1101:
+both1095:
+skip1093:
+both1083:
 	DECQ          R8
-	JNZ           more1074
+	JNZ           more1102
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14144,42 +14413,42 @@ both1055:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1074:
+more1102:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1048
+	JLE  cols1076
 
-cols1049:
+cols1077:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1076
+	JGT  cols1104
 
-cols1075:
+cols1103:
 	CMPB       16(AX), $0x00
-	JNE        half1077
+	JNE        half1105
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1078
+	JMP        both1106
 
-half1077:
+half1105:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1078:
+both1106:
 	CMPB       40(AX), $0x00
-	JNE        half1079
+	JNE        half1107
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1080
+	JMP        both1108
 
-half1079:
+half1107:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1080:
+both1108:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14187,7 +14456,7 @@ both1080:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1081
+	JNE          half1109
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14218,7 +14487,7 @@ both1080:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1083
+	JZ           skip1111
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14230,28 +14499,28 @@ both1080:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1084
+	JNE          half1112
 	CMPB         65(AX), $0x00
-	JEQ          near1086
+	JEQ          near1114
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1087
+	JMP          placed1115
 
-near1086:
+near1114:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1087:
-	JMP both1085
+placed1115:
+	JMP both1113
 
-half1084:
+half1112:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1088
+	JEQ  ours1116
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1089
+	JMP  both1117
 
-ours1088:
+ours1116:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14264,14 +14533,14 @@ ours1088:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1089:
+both1117:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1085:
-skip1083:
-	JMP both1082
+both1113:
+skip1111:
+	JMP both1110
 
-half1081:
+half1109:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -14289,7 +14558,7 @@ half1081:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1090
+	JZ           skip1118
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14298,28 +14567,28 @@ half1081:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1091
+	JNE          half1119
 	CMPB         65(AX), $0x00
-	JEQ          near1093
+	JEQ          near1121
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1094
+	JMP          placed1122
 
-near1093:
+near1121:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1094:
-	JMP both1092
+placed1122:
+	JMP both1120
 
-half1091:
+half1119:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1095
+	JEQ  ours1123
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1096
+	JMP  both1124
 
-ours1095:
+ours1123:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14332,14 +14601,14 @@ ours1095:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1096:
+both1124:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1092:
-skip1090:
-both1082:
+both1120:
+skip1118:
+both1110:
 	DECQ          R8
-	JNZ           more1097
+	JNZ           more1125
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14376,39 +14645,39 @@ both1082:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1097:
+more1125:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1075
+	JLE  cols1103
 
-cols1076:
+cols1104:
 	CMPQ       CX, DX
-	JGE        row1098
+	JGE        row1126
 	CMPB       16(AX), $0x00
-	JNE        half1099
+	JNE        half1127
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1100
+	JMP        both1128
 
-half1099:
+half1127:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1100:
+both1128:
 	CMPB       40(AX), $0x00
-	JNE        half1101
+	JNE        half1129
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1102
+	JMP        both1130
 
-half1101:
+half1129:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1102:
+both1130:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14416,7 +14685,7 @@ both1102:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1103
+	JNE          half1131
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14448,7 +14717,7 @@ both1102:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1105
+	JZ           skip1133
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14460,20 +14729,20 @@ both1102:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1106
+	JNE          half1134
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1107
+	JMP          both1135
 
-half1106:
+half1134:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1108
+	JEQ  ours1136
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1109
+	JMP  both1137
 
-ours1108:
+ours1136:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14486,14 +14755,14 @@ ours1108:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1109:
+both1137:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1107:
-skip1105:
-	JMP both1104
+both1135:
+skip1133:
+	JMP both1132
 
-half1103:
+half1131:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element3d9dd553<>+0(SB), Z9
@@ -14512,7 +14781,7 @@ half1103:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1110
+	JZ           skip1138
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14521,20 +14790,20 @@ half1103:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1111
+	JNE          half1139
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1112
+	JMP          both1140
 
-half1111:
+half1139:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1113
+	JEQ  ours1141
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1114
+	JMP  both1142
 
-ours1113:
+ours1141:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14547,14 +14816,14 @@ ours1113:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1114:
+both1142:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1112:
-skip1110:
-both1104:
+both1140:
+skip1138:
+both1132:
 	DECQ          R8
-	JNZ           more1115
+	JNZ           more1143
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14591,13 +14860,13 @@ both1104:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1115:
-row1098:
+more1143:
+row1126:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows1020
+	JNZ           rows1048
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -14639,7 +14908,7 @@ row1098:
 
 // func mapAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·mapAVX2(SB), $32-8
+TEXT ·mapAVX2(SB), $40-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
 	MOVQ    DX, CX
@@ -14651,110 +14920,111 @@ TEXT ·mapAVX2(SB), $32-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 	MOVQ    88(AX), R8
-	MOVQ    128(AX), R9
-	MOVL    144(AX), R10
-	XORQ    R11, R11
+	XORQ    R9, R9
+	MOVQ    128(AX), R10
+	MOVL    144(AX), R11
+	XORQ    R12, R12
 	CMPB    42(AX), $0x00
-	JEQ     skip1117
-	MOVQ    72(AX), R11
-	IMULQ   32(AX), R11
-	ADDQ    SI, R11
-	SUBQ    $0x00004000, R11
+	JEQ     skip1145
+	MOVQ    72(AX), R12
+	IMULQ   32(AX), R12
+	ADDQ    SI, R12
+	SUBQ    $0x00004000, R12
 
-skip1117:
-	MOVQ         R11, 16(SP)
+skip1145:
+	MOVQ         R12, 24(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
 	ORQ          112(AX), CX
-	MOVQ         CX, 24(SP)
+	MOVQ         CX, 32(SP)
 	VMOVSS       element3f800000<>+0(SB), X3
 	VPXOR        X4, X4, X4
 	VCVTSI2SSQ   DX, X4, X4
 	VDIVSS       X4, X3, X3
-	MOVQ         72(AX), R11
+	MOVQ         72(AX), R12
 	CMPB         197(AX), $0x00
-	JEQ          skip1118
-	CMPQ         R11, $0x00
-	JLE          last1119
-	MOVQ         SI, R12
-	MOVQ         R8, R13
+	JEQ          skip1146
+	CMPQ         R12, $0x00
+	JLE          last1147
+	MOVQ         SI, R13
+	MOVQ         R8, R14
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	XORQ         CX, CX
-	LEAQ         16(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1121
+	LEAQ         16(CX), R15
+	CMPQ         R15, DX
+	JGT          cols1149
 
-cols1120:
+cols1148:
 	CMPB    40(AX), $0x00
-	JNE     half1122
-	VMOVUPS (R12)(CX*4), Y6
-	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1123
+	JNE     half1150
+	VMOVUPS (R13)(CX*4), Y6
+	VMOVUPS 32(R13)(CX*4), Y7
+	JMP     both1151
 
-half1122:
-	VPMOVZXWD (R12)(CX*2), Y6
+half1150:
+	VPMOVZXWD (R13)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R12)(CX*2), Y7
+	VPMOVZXWD 16(R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1123:
+both1151:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1120
+	LEAQ   16(CX), R15
+	CMPQ   R15, DX
+	JLE    cols1148
 
-cols1121:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1125
+cols1149:
+	LEAQ 8(CX), R15
+	CMPQ R15, DX
+	JGT  cols1153
 
-cols1124:
+cols1152:
 	CMPB    40(AX), $0x00
-	JNE     half1126
-	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1127
+	JNE     half1154
+	VMOVUPS (R13)(CX*4), Y6
+	JMP     both1155
 
-half1126:
-	VPMOVZXWD (R12)(CX*2), Y6
+half1154:
+	VPMOVZXWD (R13)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1127:
+both1155:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1124
+	LEAQ   8(CX), R15
+	CMPQ   R15, DX
+	JLE    cols1152
 
-cols1125:
+cols1153:
 	CMPQ       CX, DX
-	JGE        row1128
+	JGE        row1156
 	CMPB       40(AX), $0x00
-	JNE        half1129
-	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1130
+	JNE        half1157
+	VMASKMOVPS (R13)(CX*4), Y0, Y6
+	JMP        both1158
 
-half1129:
+half1157:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
-	MOVQ    DX, R14
-	SUBQ    CX, R14
-	LEAQ    (R12)(CX*2), R12
+	MOVQ    DX, R15
+	SUBQ    CX, R15
+	LEAQ    (R13)(CX*2), R13
 
-copy1131:
-	MOVW      -2(R12)(R14*2), CX
-	MOVW      CX, -2(SP)(R14*2)
-	DECQ      R14
-	JNZ       copy1131
+copy1159:
+	MOVW      -2(R13)(R15*2), CX
+	MOVW      CX, -2(SP)(R15*2)
+	DECQ      R15
+	JNZ       copy1159
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1130:
+both1158:
 	VADDPS Y6, Y4, Y4
 
-row1128:
+row1156:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14763,96 +15033,96 @@ row1128:
 	VPERMILPS    $0xb1, X5, X4
 	VADDPS       X5, X4, X5
 	VMULSS       X3, X5, X5
-	VMOVSS       X5, (R13)
+	VMOVSS       X5, (R14)
 
-last1119:
-	CMPQ         R11, $0x00
-	JLE          last1132
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	VBROADCASTSS (R13), Y4
+last1147:
+	CMPQ         R12, $0x00
+	JLE          last1160
+	MOVQ         SI, R13
+	MOVQ         R8, R14
+	VBROADCASTSS (R14), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	XORQ         CX, CX
-	LEAQ         16(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1134
+	LEAQ         16(CX), R15
+	CMPQ         R15, DX
+	JGT          cols1162
 
-cols1133:
+cols1161:
 	CMPB    40(AX), $0x00
-	JNE     half1135
-	VMOVUPS (R12)(CX*4), Y7
-	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1136
+	JNE     half1163
+	VMOVUPS (R13)(CX*4), Y7
+	VMOVUPS 32(R13)(CX*4), Y8
+	JMP     both1164
 
-half1135:
-	VPMOVZXWD (R12)(CX*2), Y7
+half1163:
+	VPMOVZXWD (R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
-	VPMOVZXWD 16(R12)(CX*2), Y8
+	VPMOVZXWD 16(R13)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1136:
+both1164:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
 	VFMADD231PS Y8, Y8, Y6
 	ADDQ        $0x10, CX
-	LEAQ        16(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1133
+	LEAQ        16(CX), R15
+	CMPQ        R15, DX
+	JLE         cols1161
 
-cols1134:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1138
+cols1162:
+	LEAQ 8(CX), R15
+	CMPQ R15, DX
+	JGT  cols1166
 
-cols1137:
+cols1165:
 	CMPB    40(AX), $0x00
-	JNE     half1139
-	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1140
+	JNE     half1167
+	VMOVUPS (R13)(CX*4), Y7
+	JMP     both1168
 
-half1139:
-	VPMOVZXWD (R12)(CX*2), Y7
+half1167:
+	VPMOVZXWD (R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1140:
+both1168:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
-	LEAQ        8(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1137
+	LEAQ        8(CX), R15
+	CMPQ        R15, DX
+	JLE         cols1165
 
-cols1138:
+cols1166:
 	CMPQ       CX, DX
-	JGE        row1141
+	JGE        row1169
 	CMPB       40(AX), $0x00
-	JNE        half1142
-	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1143
+	JNE        half1170
+	VMASKMOVPS (R13)(CX*4), Y0, Y7
+	JMP        both1171
 
-half1142:
+half1170:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
-	MOVQ    DX, R14
-	SUBQ    CX, R14
-	LEAQ    (R12)(CX*2), R12
+	MOVQ    DX, R15
+	SUBQ    CX, R15
+	LEAQ    (R13)(CX*2), R13
 
-copy1144:
-	MOVW      -2(R12)(R14*2), CX
-	MOVW      CX, -2(SP)(R14*2)
-	DECQ      R14
-	JNZ       copy1144
+copy1172:
+	MOVW      -2(R13)(R15*2), CX
+	MOVW      CX, -2(SP)(R15*2)
+	DECQ      R15
+	JNZ       copy1172
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1143:
+both1171:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1141:
+row1169:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -14865,214 +15135,17 @@ row1141:
 	VSQRTSS      X4, X4, X4
 	VMOVSS       element3f800000<>+0(SB), X5
 	VDIVSS       X4, X5, X5
-	VMOVSS       X5, 4(R13)
-
-last1132:
-	CMPQ         R11, $0x01
-	JLE          last1145
-	MOVQ         SI, R11
-	MOVQ         R8, R12
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R12
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	XORQ         CX, CX
-	LEAQ         16(CX), R13
-	CMPQ         R13, DX
-	JGT          cols1147
-
-cols1146:
-	CMPB    40(AX), $0x00
-	JNE     half1148
-	VMOVUPS (R11)(CX*4), Y6
-	VMOVUPS 32(R11)(CX*4), Y7
-	JMP     both1149
-
-half1148:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R11)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1149:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R13
-	CMPQ   R13, DX
-	JLE    cols1146
-
-cols1147:
-	LEAQ 8(CX), R13
-	CMPQ R13, DX
-	JGT  cols1151
-
-cols1150:
-	CMPB    40(AX), $0x00
-	JNE     half1152
-	VMOVUPS (R11)(CX*4), Y6
-	JMP     both1153
-
-half1152:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1153:
-	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R13
-	CMPQ   R13, DX
-	JLE    cols1150
-
-cols1151:
-	CMPQ       CX, DX
-	JGE        row1154
-	CMPB       40(AX), $0x00
-	JNE        half1155
-	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1156
-
-half1155:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R11)(CX*2), R11
-
-copy1157:
-	MOVW      -2(R11)(R13*2), CX
-	MOVW      CX, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy1157
-	VPMOVZXWD (SP), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1156:
-	VADDPS Y6, Y4, Y4
-
-row1154:
-	VADDPS       Y5, Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X5
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0x4e, X5, X4
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0xb1, X5, X4
-	VADDPS       X5, X4, X5
-	VMULSS       X3, X5, X5
-	VMOVSS       X5, (R12)
-
-last1145:
-skip1118:
-	MOVQ 72(AX), R12
-
-rows1158:
-	CMPB         197(AX), $0x00
-	JEQ          skip1159
-	CMPQ         R12, $0x02
-	JLE          last1160
-	MOVQ         SI, R11
-	MOVQ         R8, R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R13
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	XORQ         CX, CX
-	LEAQ         16(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1162
-
-cols1161:
-	CMPB    40(AX), $0x00
-	JNE     half1163
-	VMOVUPS (R11)(CX*4), Y6
-	VMOVUPS 32(R11)(CX*4), Y7
-	JMP     both1164
-
-half1163:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R11)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1164:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1161
-
-cols1162:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1166
-
-cols1165:
-	CMPB    40(AX), $0x00
-	JNE     half1167
-	VMOVUPS (R11)(CX*4), Y6
-	JMP     both1168
-
-half1167:
-	VPMOVZXWD (R11)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1168:
-	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1165
-
-cols1166:
-	CMPQ       CX, DX
-	JGE        row1169
-	CMPB       40(AX), $0x00
-	JNE        half1170
-	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both1171
-
-half1170:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R14
-	SUBQ    CX, R14
-	LEAQ    (R11)(CX*2), R11
-
-copy1172:
-	MOVW      -2(R11)(R14*2), CX
-	MOVW      CX, -2(SP)(R14*2)
-	DECQ      R14
-	JNZ       copy1172
-	VPMOVZXWD (SP), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1171:
-	VADDPS Y6, Y4, Y4
-
-row1169:
-	VADDPS       Y5, Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X5
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0x4e, X5, X4
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0xb1, X5, X4
-	VADDPS       X5, X4, X5
-	VMULSS       X3, X5, X5
-	VMOVSS       X5, (R13)
+	VMOVSS       X5, 4(R14)
 
 last1160:
 	CMPQ         R12, $0x01
 	JLE          last1173
-	MOVQ         SI, R11
+	MOVQ         SI, R12
 	MOVQ         R8, R13
-	ADDQ         32(AX), R11
+	ADDQ         32(AX), R12
 	ADDQ         96(AX), R13
-	VBROADCASTSS (R13), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
-	VBROADCASTSS element00000000<>+0(SB), Y6
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
@@ -15081,25 +15154,23 @@ last1160:
 cols1174:
 	CMPB    40(AX), $0x00
 	JNE     half1176
-	VMOVUPS (R11)(CX*4), Y7
-	VMOVUPS 32(R11)(CX*4), Y8
+	VMOVUPS (R12)(CX*4), Y6
+	VMOVUPS 32(R12)(CX*4), Y7
 	JMP     both1177
 
 half1176:
-	VPMOVZXWD (R11)(CX*2), Y7
+	VPMOVZXWD (R12)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
-	VPMOVZXWD 16(R11)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
 
 both1177:
-	VSUBPS      Y4, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-	VSUBPS      Y4, Y8, Y8
-	VFMADD231PS Y8, Y8, Y6
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1174
+	VADDPS Y6, Y4, Y4
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1174
 
 cols1175:
 	LEAQ 8(CX), R14
@@ -15109,50 +15180,249 @@ cols1175:
 cols1178:
 	CMPB    40(AX), $0x00
 	JNE     half1180
-	VMOVUPS (R11)(CX*4), Y7
+	VMOVUPS (R12)(CX*4), Y6
 	JMP     both1181
 
 half1180:
-	VPMOVZXWD (R11)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
+	VPMOVZXWD (R12)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
 
 both1181:
-	VSUBPS      Y4, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1178
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R14
+	CMPQ   R14, DX
+	JLE    cols1178
 
 cols1179:
 	CMPQ       CX, DX
 	JGE        row1182
 	CMPB       40(AX), $0x00
 	JNE        half1183
-	VMASKMOVPS (R11)(CX*4), Y0, Y7
+	VMASKMOVPS (R12)(CX*4), Y0, Y6
 	JMP        both1184
 
 half1183:
-	VPXOR   X7, X7, X7
-	VMOVDQU X7, (SP)
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
-	LEAQ    (R11)(CX*2), R11
+	LEAQ    (R12)(CX*2), R12
 
 copy1185:
-	MOVW      -2(R11)(R14*2), CX
+	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
 	JNZ       copy1185
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1184:
+	VADDPS Y6, Y4, Y4
+
+row1182:
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X5, X4, X5
+	VMULSS       X3, X5, X5
+	VMOVSS       X5, (R13)
+
+last1173:
+skip1146:
+	MOVQ 72(AX), R13
+
+rows1186:
+	CMPB         197(AX), $0x00
+	JEQ          skip1187
+	CMPQ         R13, $0x02
+	JLE          last1188
+	MOVQ         SI, R12
+	MOVQ         R8, R14
+	ADDQ         32(AX), R12
+	ADDQ         96(AX), R14
+	ADDQ         32(AX), R12
+	ADDQ         96(AX), R14
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	XORQ         CX, CX
+	LEAQ         16(CX), R15
+	CMPQ         R15, DX
+	JGT          cols1190
+
+cols1189:
+	CMPB    40(AX), $0x00
+	JNE     half1191
+	VMOVUPS (R12)(CX*4), Y6
+	VMOVUPS 32(R12)(CX*4), Y7
+	JMP     both1192
+
+half1191:
+	VPMOVZXWD (R12)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPMOVZXWD 16(R12)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+
+both1192:
+	VADDPS Y6, Y4, Y4
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R15
+	CMPQ   R15, DX
+	JLE    cols1189
+
+cols1190:
+	LEAQ 8(CX), R15
+	CMPQ R15, DX
+	JGT  cols1194
+
+cols1193:
+	CMPB    40(AX), $0x00
+	JNE     half1195
+	VMOVUPS (R12)(CX*4), Y6
+	JMP     both1196
+
+half1195:
+	VPMOVZXWD (R12)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1196:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R15
+	CMPQ   R15, DX
+	JLE    cols1193
+
+cols1194:
+	CMPQ       CX, DX
+	JGE        row1197
+	CMPB       40(AX), $0x00
+	JNE        half1198
+	VMASKMOVPS (R12)(CX*4), Y0, Y6
+	JMP        both1199
+
+half1198:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R15
+	SUBQ    CX, R15
+	LEAQ    (R12)(CX*2), R12
+
+copy1200:
+	MOVW      -2(R12)(R15*2), CX
+	MOVW      CX, -2(SP)(R15*2)
+	DECQ      R15
+	JNZ       copy1200
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1199:
+	VADDPS Y6, Y4, Y4
+
+row1197:
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X5, X4, X5
+	VMULSS       X3, X5, X5
+	VMOVSS       X5, (R14)
+
+last1188:
+	CMPQ         R13, $0x01
+	JLE          last1201
+	MOVQ         SI, R12
+	MOVQ         R8, R14
+	ADDQ         32(AX), R12
+	ADDQ         96(AX), R14
+	VBROADCASTSS (R14), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	VBROADCASTSS element00000000<>+0(SB), Y6
+	XORQ         CX, CX
+	LEAQ         16(CX), R15
+	CMPQ         R15, DX
+	JGT          cols1203
+
+cols1202:
+	CMPB    40(AX), $0x00
+	JNE     half1204
+	VMOVUPS (R12)(CX*4), Y7
+	VMOVUPS 32(R12)(CX*4), Y8
+	JMP     both1205
+
+half1204:
+	VPMOVZXWD (R12)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VPMOVZXWD 16(R12)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+
+both1205:
+	VSUBPS      Y4, Y7, Y7
+	VFMADD231PS Y7, Y7, Y5
+	VSUBPS      Y4, Y8, Y8
+	VFMADD231PS Y8, Y8, Y6
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R15
+	CMPQ        R15, DX
+	JLE         cols1202
+
+cols1203:
+	LEAQ 8(CX), R15
+	CMPQ R15, DX
+	JGT  cols1207
+
+cols1206:
+	CMPB    40(AX), $0x00
+	JNE     half1208
+	VMOVUPS (R12)(CX*4), Y7
+	JMP     both1209
+
+half1208:
+	VPMOVZXWD (R12)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+
+both1209:
+	VSUBPS      Y4, Y7, Y7
+	VFMADD231PS Y7, Y7, Y5
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), R15
+	CMPQ        R15, DX
+	JLE         cols1206
+
+cols1207:
+	CMPQ       CX, DX
+	JGE        row1210
+	CMPB       40(AX), $0x00
+	JNE        half1211
+	VMASKMOVPS (R12)(CX*4), Y0, Y7
+	JMP        both1212
+
+half1211:
+	VPXOR   X7, X7, X7
+	VMOVDQU X7, (SP)
+	MOVQ    DX, R15
+	SUBQ    CX, R15
+	LEAQ    (R12)(CX*2), R12
+
+copy1213:
+	MOVW      -2(R12)(R15*2), CX
+	MOVW      CX, -2(SP)(R15*2)
+	DECQ      R15
+	JNZ       copy1213
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1184:
+both1212:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1182:
+row1210:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -15165,157 +15435,161 @@ row1182:
 	VSQRTSS      X4, X4, X4
 	VMOVSS       element3f800000<>+0(SB), X5
 	VDIVSS       X4, X5, X5
-	VMOVSS       X5, 4(R13)
+	VMOVSS       X5, 4(R14)
 
-last1173:
-skip1159:
+last1201:
+skip1187:
 	CMPB  160(AX), $0x00
-	JEQ   skip1186
-	MOVQ  R10, CX
-	TESTQ R9, R9
-	JZ    id1187
-	MOVL  (R9), CX
-	ADDQ  $0x04, R9
+	JEQ   skip1214
+	MOVQ  R11, CX
+	TESTQ R10, R10
+	JZ    id1215
+	MOVL  (R10), CX
+	ADDQ  $0x04, R10
 
-id1187:
-	INCL         R10
-	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R11
-	IMULQ        R11, CX
-	ADDQ         136(AX), CX
-	MOVQ         CX, R11
-	SHRQ         $0x1e, R11
-	XORQ         R11, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1b, R11
-	XORQ         R11, CX
-	MOVQ         $0x94d049bb133111eb, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1f, R11
-	XORQ         R11, CX
+id1215:
+	INCL  R11
+	INCQ  CX
+	IMULQ elementMix<>+0(SB), CX
+	ADDQ  136(AX), CX
+	CMPW  148(AX), $0x8000
+	JNE   other1216
+	MOVQ  CX, 16(SP)
+	JMP   half1217
+
+other1216:
+	MOVQ         CX, R12
+	SHRQ         $0x1e, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+8(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1b, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+16(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1f, R12
+	XORQ         R12, CX
 	VMOVQ        CX, X2
 	VPBROADCASTD X2, Y1
 	VPADDD       elementColumns<>+0(SB), Y1, Y1
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1186:
+half1217:
+skip1214:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1188
+	JEQ  skip1218
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1188:
-	CMPQ CX, 16(SP)
-	JGE  none1189
-	MOVQ CX, R11
-	ANDQ $-256, R11
-	SHRQ $0x06, R11
-	RORB $0x02, R11
-	SHLQ $0x06, R11
-	JMP  row1190
+skip1218:
+	CMPQ CX, 24(SP)
+	JGE  none1219
+	MOVQ CX, R12
+	ANDQ $-256, R12
+	SHRQ $0x06, R12
+	RORB $0x02, R12
+	SHLQ $0x06, R12
+	JMP  row1220
 
-none1189:
-	XORQ R11, R11
+none1219:
+	XORQ R12, R12
 
-row1190:
+row1220:
 	XORQ CX, CX
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols1192
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JGT  cols1222
 
-cols1191:
+cols1221:
 	CMPB       40(AX), $0x00
-	JNE        half1193
-	TESTQ      R11, R11
-	JZ         near1195
+	JNE        half1223
+	TESTQ      R12, R12
+	JZ         near1225
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1196
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same1197
-	ADDQ       $0x00003000, R11
+	JNZ        asked1226
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same1227
+	ADDQ       $0x00003000, R12
 
-same1197:
-	JMP asked1196
+same1227:
+	JMP asked1226
 
-near1195:
+near1225:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1196:
+asked1226:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1194
+	JMP     both1224
 
-half1193:
-	TESTQ      R11, R11
-	JZ         near1198
+half1223:
+	TESTQ      R12, R12
+	JZ         near1228
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1199
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same1200
-	ADDQ       $0x00003000, R11
+	JNZ        asked1229
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same1230
+	ADDQ       $0x00003000, R12
 
-same1200:
-	JMP asked1199
+same1230:
+	JMP asked1229
 
-near1198:
+near1228:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1199:
+asked1229:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1194:
+both1224:
 	CMPB         196(AX), $0x00
-	JEQ          skip1201
+	JEQ          skip1231
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
-	MOVQ         48(AX), R13
-	TESTQ        R13, R13
-	JZ           skip1202
+	MOVQ         48(AX), R14
+	TESTQ        R14, R14
+	JZ           skip1232
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1203
+	JNE          half1233
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1204
+	JMP          both1234
 
-half1203:
+half1233:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1204:
+both1234:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1202:
-skip1201:
-	CMPQ         24(SP), $0x00
-	JEQ          plain1205
-	MOVQ         88(AX), R13
-	TESTQ        R13, R13
-	JZ           skip1206
+skip1232:
+skip1231:
+	CMPQ         32(SP), $0x00
+	JEQ          plain1235
+	MOVQ         88(AX), R14
+	TESTQ        R14, R14
+	JZ           skip1236
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -15323,59 +15597,59 @@ skip1201:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1206:
-	MOVQ    104(AX), R13
-	TESTQ   R13, R13
-	JZ      skip1207
-	VMOVUPS (R13)(CX*4), Y6
+skip1236:
+	MOVQ    104(AX), R14
+	TESTQ   R14, R14
+	JZ      skip1237
+	VMOVUPS (R14)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
-	VMOVUPS 32(R13)(CX*4), Y6
+	VMOVUPS 32(R14)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1207:
-	MOVQ        112(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1209
-	MOVQ        120(AX), R14
+skip1237:
+	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1210
-	VMOVUPS     (R14)(CX*4), Y6
-	VMOVUPS     (R13)(CX*4), Y7
+	JZ          skip1239
+	MOVQ        120(AX), R15
+	TESTQ       R15, R15
+	JZ          skip1240
+	VMOVUPS     (R15)(CX*4), Y6
+	VMOVUPS     (R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
-	VMOVUPS     32(R14)(CX*4), Y6
-	VMOVUPS     32(R13)(CX*4), Y7
+	VMOVUPS     32(R15)(CX*4), Y6
+	VMOVUPS     32(R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1208
+	JMP         normal1238
 
-skip1210:
-	VMOVUPS (R13)(CX*4), Y6
+skip1240:
+	VMOVUPS (R14)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
-	VMOVUPS 32(R13)(CX*4), Y6
+	VMOVUPS 32(R14)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1209:
-plain1205:
-	MOVQ    120(AX), R13
-	TESTQ   R13, R13
-	JZ      skip1211
-	VMOVUPS (R13)(CX*4), Y6
+skip1239:
+plain1235:
+	MOVQ    120(AX), R14
+	TESTQ   R14, R14
+	JZ      skip1241
+	VMOVUPS (R14)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
-	VMOVUPS 32(R13)(CX*4), Y6
+	VMOVUPS 32(R14)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1211:
-normal1208:
+skip1241:
+normal1238:
 	CMPB         198(AX), $0x00
-	JEQ          none1212
+	JEQ          none1242
 	CMPB         198(AX), $0x01
-	JNE          act1213
+	JNE          act1243
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1213:
+act1243:
 	CMPB         198(AX), $0x03
-	JNE          act1214
+	JNE          act1244
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -15385,11 +15659,11 @@ act1213:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1214:
+act1244:
 	CMPB         198(AX), $0x02
-	JNE          act1215
+	JNE          act1245
 	CMPB         16(AX), $0x00
-	JNE          half1216
+	JNE          half1246
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15438,9 +15712,9 @@ act1214:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1217
+	JMP          both1247
 
-half1216:
+half1246:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15481,11 +15755,46 @@ half1216:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1217:
-act1215:
-none1212:
-	CMPB         160(AX), $0x00
-	JEQ          skip1218
+both1247:
+act1245:
+none1242:
+	CMPB  160(AX), $0x00
+	JEQ   skip1248
+	CMPW  148(AX), $0x8000
+	JNE   other1249
+	TESTQ $0x0000003f, CX
+	JNZ   same1251
+	MOVQ  16(SP), R9
+	MOVQ  elementMix<>+24(SB), R14
+	ADDQ  R14, 16(SP)
+	MOVQ  R9, R14
+	SHRQ  $0x1e, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+8(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1b, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+16(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1f, R14
+	XORQ  R14, R9
+
+same1251:
+	VBROADCASTSS 152(AX), Y6
+	VMOVQ        R9, X7
+	VPBROADCASTD X7, Y7
+	VPAND        elementBits<>+0(SB), Y7, Y8
+	VPCMPEQD     elementBits<>+0(SB), Y8, Y8
+	VMULPS       Y6, Y4, Y4
+	VPAND        Y8, Y4, Y4
+	VPAND        elementBits<>+32(SB), Y7, Y7
+	VPCMPEQD     elementBits<>+32(SB), Y7, Y7
+	VMULPS       Y6, Y5, Y5
+	VPAND        Y7, Y5, Y5
+	SHRQ         $0x10, R9
+	JMP          half1250
+
+other1249:
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -15509,14 +15818,15 @@ none1212:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip1218:
+half1250:
+skip1248:
 	CMPB    16(AX), $0x00
-	JNE     half1219
+	JNE     half1252
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1220
+	JMP     both1253
 
-half1219:
+half1252:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -15546,156 +15856,156 @@ half1219:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1220:
+both1253:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JLE  cols1191
+	LEAQ 16(CX), R14
+	CMPQ R14, DX
+	JLE  cols1221
 
-cols1192:
-	LEAQ 8(CX), R13
-	CMPQ R13, DX
-	JGT  cols1222
+cols1222:
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JGT  cols1255
 
-cols1221:
+cols1254:
 	CMPB       40(AX), $0x00
-	JNE        half1223
-	TESTQ      R11, R11
-	JZ         near1225
+	JNE        half1256
+	TESTQ      R12, R12
+	JZ         near1258
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1226
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same1227
-	ADDQ       $0x00003000, R11
+	JNZ        asked1259
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same1260
+	ADDQ       $0x00003000, R12
 
-same1227:
-	JMP asked1226
+same1260:
+	JMP asked1259
 
-near1225:
+near1258:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1226:
+asked1259:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1224
+	JMP     both1257
 
-half1223:
-	TESTQ      R11, R11
-	JZ         near1228
+half1256:
+	TESTQ      R12, R12
+	JZ         near1261
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1229
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same1230
-	ADDQ       $0x00003000, R11
+	JNZ        asked1262
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same1263
+	ADDQ       $0x00003000, R12
 
-same1230:
-	JMP asked1229
+same1263:
+	JMP asked1262
 
-near1228:
+near1261:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1229:
+asked1262:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1224:
+both1257:
 	CMPB         196(AX), $0x00
-	JEQ          skip1231
+	JEQ          skip1264
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
-	MOVQ         48(AX), R13
-	TESTQ        R13, R13
-	JZ           skip1232
+	MOVQ         48(AX), R14
+	TESTQ        R14, R14
+	JZ           skip1265
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1233
+	JNE          half1266
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1234
+	JMP          both1267
 
-half1233:
+half1266:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1234:
+both1267:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1232:
-skip1231:
-	CMPQ         24(SP), $0x00
-	JEQ          plain1235
-	MOVQ         88(AX), R13
-	TESTQ        R13, R13
-	JZ           skip1236
+skip1265:
+skip1264:
+	CMPQ         32(SP), $0x00
+	JEQ          plain1268
+	MOVQ         88(AX), R14
+	TESTQ        R14, R14
+	JZ           skip1269
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1236:
-	MOVQ    104(AX), R13
-	TESTQ   R13, R13
-	JZ      skip1237
-	VMOVUPS (R13)(CX*4), Y5
+skip1269:
+	MOVQ    104(AX), R14
+	TESTQ   R14, R14
+	JZ      skip1270
+	VMOVUPS (R14)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1237:
-	MOVQ        112(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1239
-	MOVQ        120(AX), R14
+skip1270:
+	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1240
-	VMOVUPS     (R14)(CX*4), Y5
-	VMOVUPS     (R13)(CX*4), Y6
+	JZ          skip1272
+	MOVQ        120(AX), R15
+	TESTQ       R15, R15
+	JZ          skip1273
+	VMOVUPS     (R15)(CX*4), Y5
+	VMOVUPS     (R14)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1238
+	JMP         normal1271
 
-skip1240:
-	VMOVUPS (R13)(CX*4), Y5
+skip1273:
+	VMOVUPS (R14)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1239:
-plain1235:
-	MOVQ    120(AX), R13
-	TESTQ   R13, R13
-	JZ      skip1241
-	VMOVUPS (R13)(CX*4), Y5
+skip1272:
+plain1268:
+	MOVQ    120(AX), R14
+	TESTQ   R14, R14
+	JZ      skip1274
+	VMOVUPS (R14)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1241:
-normal1238:
+skip1274:
+normal1271:
 	CMPB         198(AX), $0x00
-	JEQ          none1242
+	JEQ          none1275
 	CMPB         198(AX), $0x01
-	JNE          act1243
+	JNE          act1276
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1243:
+act1276:
 	CMPB         198(AX), $0x03
-	JNE          act1244
+	JNE          act1277
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1244:
+act1277:
 	CMPB         198(AX), $0x02
-	JNE          act1245
+	JNE          act1278
 	CMPB         16(AX), $0x00
-	JNE          half1246
+	JNE          half1279
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15726,9 +16036,9 @@ act1244:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1247
+	JMP          both1280
 
-half1246:
+half1279:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15754,11 +16064,42 @@ half1246:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1247:
-act1245:
-none1242:
-	CMPB         160(AX), $0x00
-	JEQ          skip1248
+both1280:
+act1278:
+none1275:
+	CMPB  160(AX), $0x00
+	JEQ   skip1281
+	CMPW  148(AX), $0x8000
+	JNE   other1282
+	TESTQ $0x0000003f, CX
+	JNZ   same1284
+	MOVQ  16(SP), R9
+	MOVQ  elementMix<>+24(SB), R14
+	ADDQ  R14, 16(SP)
+	MOVQ  R9, R14
+	SHRQ  $0x1e, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+8(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1b, R14
+	XORQ  R14, R9
+	IMULQ elementMix<>+16(SB), R9
+	MOVQ  R9, R14
+	SHRQ  $0x1f, R14
+	XORQ  R14, R9
+
+same1284:
+	VBROADCASTSS 152(AX), Y5
+	VMOVQ        R9, X6
+	VPBROADCASTD X6, Y6
+	VPAND        elementBits<>+0(SB), Y6, Y6
+	VPCMPEQD     elementBits<>+0(SB), Y6, Y6
+	VMULPS       Y5, Y4, Y4
+	VPAND        Y6, Y4, Y4
+	SHRQ         $0x08, R9
+	JMP          half1283
+
+other1282:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -15778,13 +16119,14 @@ none1242:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1248:
+half1283:
+skip1281:
 	CMPB    16(AX), $0x00
-	JNE     half1249
+	JNE     half1285
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1250
+	JMP     both1286
 
-half1249:
+half1285:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -15800,175 +16142,175 @@ half1249:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1250:
+both1286:
 	ADDQ $0x08, CX
-	LEAQ 8(CX), R13
-	CMPQ R13, DX
-	JLE  cols1221
+	LEAQ 8(CX), R14
+	CMPQ R14, DX
+	JLE  cols1254
 
-cols1222:
+cols1255:
 	CMPQ       CX, DX
-	JGE        row1251
+	JGE        row1287
 	CMPB       40(AX), $0x00
-	JNE        half1252
-	TESTQ      R11, R11
-	JZ         near1254
+	JNE        half1288
+	TESTQ      R12, R12
+	JZ         near1290
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1255
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same1256
-	ADDQ       $0x00003000, R11
+	JNZ        asked1291
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same1292
+	ADDQ       $0x00003000, R12
 
-same1256:
-	JMP asked1255
+same1292:
+	JMP asked1291
 
-near1254:
+near1290:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1255:
+asked1291:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1253
+	JMP        both1289
 
-half1252:
-	TESTQ      R11, R11
-	JZ         near1257
+half1288:
+	TESTQ      R12, R12
+	JZ         near1293
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1258
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x40, R11
-	TESTL      $0x00000fc0, R11
-	JNZ        same1259
-	ADDQ       $0x00003000, R11
+	JNZ        asked1294
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	PREFETCHT0 24576(R12)
+	PREFETCHT0 28672(R12)
+	ADDQ       $0x40, R12
+	TESTL      $0x00000fc0, R12
+	JNZ        same1295
+	ADDQ       $0x00003000, R12
 
-same1259:
-	JMP asked1258
+same1295:
+	JMP asked1294
 
-near1257:
+near1293:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1258:
+asked1294:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
-	MOVQ    DX, R11
-	SUBQ    CX, R11
-	LEAQ    (SI)(CX*2), R14
+	MOVQ    DX, R12
+	SUBQ    CX, R12
+	LEAQ    (SI)(CX*2), R15
 
-copy1260:
-	MOVW      -2(R14)(R11*2), R13
-	MOVW      R13, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy1260
+copy1296:
+	MOVW      -2(R15)(R12*2), R14
+	MOVW      R14, -2(SP)(R12*2)
+	DECQ      R12
+	JNZ       copy1296
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1253:
+both1289:
 	CMPB         196(AX), $0x00
-	JEQ          skip1261
+	JEQ          skip1297
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
-	MOVQ         48(AX), R11
-	TESTQ        R11, R11
-	JZ           skip1262
+	MOVQ         48(AX), R12
+	TESTQ        R12, R12
+	JZ           skip1298
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1263
+	JNE          half1299
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1264
+	JMP          both1300
 
-half1263:
+half1299:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
-	MOVQ       DX, R11
-	SUBQ       CX, R11
-	LEAQ       (DI)(CX*2), R14
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (DI)(CX*2), R15
 
-copy1265:
-	MOVW      -2(R14)(R11*2), R13
-	MOVW      R13, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy1265
+copy1301:
+	MOVW      -2(R15)(R12*2), R14
+	MOVW      R14, -2(SP)(R12*2)
+	DECQ      R12
+	JNZ       copy1301
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1264:
+both1300:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1262:
-skip1261:
-	CMPQ         24(SP), $0x00
-	JEQ          plain1266
-	MOVQ         88(AX), R11
-	TESTQ        R11, R11
-	JZ           skip1267
+skip1298:
+skip1297:
+	CMPQ         32(SP), $0x00
+	JEQ          plain1302
+	MOVQ         88(AX), R12
+	TESTQ        R12, R12
+	JZ           skip1303
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1267:
-	MOVQ       104(AX), R11
-	TESTQ      R11, R11
-	JZ         skip1268
-	VMASKMOVPS (R11)(CX*4), Y0, Y5
+skip1303:
+	MOVQ       104(AX), R12
+	TESTQ      R12, R12
+	JZ         skip1304
+	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1268:
-	MOVQ        112(AX), R11
-	TESTQ       R11, R11
-	JZ          skip1270
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1271
-	VMASKMOVPS  (R13)(CX*4), Y0, Y5
-	VMASKMOVPS  (R11)(CX*4), Y0, Y6
+skip1304:
+	MOVQ        112(AX), R12
+	TESTQ       R12, R12
+	JZ          skip1306
+	MOVQ        120(AX), R14
+	TESTQ       R14, R14
+	JZ          skip1307
+	VMASKMOVPS  (R14)(CX*4), Y0, Y5
+	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1269
+	JMP         normal1305
 
-skip1271:
-	VMASKMOVPS (R11)(CX*4), Y0, Y5
+skip1307:
+	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1270:
-plain1266:
-	MOVQ       120(AX), R11
-	TESTQ      R11, R11
-	JZ         skip1272
-	VMASKMOVPS (R11)(CX*4), Y0, Y5
+skip1306:
+plain1302:
+	MOVQ       120(AX), R12
+	TESTQ      R12, R12
+	JZ         skip1308
+	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1272:
-normal1269:
+skip1308:
+normal1305:
 	CMPB         198(AX), $0x00
-	JEQ          none1273
+	JEQ          none1309
 	CMPB         198(AX), $0x01
-	JNE          act1274
+	JNE          act1310
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1274:
+act1310:
 	CMPB         198(AX), $0x03
-	JNE          act1275
+	JNE          act1311
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1275:
+act1311:
 	CMPB         198(AX), $0x02
-	JNE          act1276
+	JNE          act1312
 	CMPB         16(AX), $0x00
-	JNE          half1277
+	JNE          half1313
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -15999,9 +16341,9 @@ act1275:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1278
+	JMP          both1314
 
-half1277:
+half1313:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16027,11 +16369,42 @@ half1277:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1278:
-act1276:
-none1273:
-	CMPB         160(AX), $0x00
-	JEQ          skip1279
+both1314:
+act1312:
+none1309:
+	CMPB  160(AX), $0x00
+	JEQ   skip1315
+	CMPW  148(AX), $0x8000
+	JNE   other1316
+	TESTQ $0x0000003f, CX
+	JNZ   same1318
+	MOVQ  16(SP), R9
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R9, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R9
+	IMULQ elementMix<>+8(SB), R9
+	MOVQ  R9, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R9
+	IMULQ elementMix<>+16(SB), R9
+	MOVQ  R9, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R9
+
+same1318:
+	VBROADCASTSS 152(AX), Y5
+	VMOVQ        R9, X6
+	VPBROADCASTD X6, Y6
+	VPAND        elementBits<>+0(SB), Y6, Y6
+	VPCMPEQD     elementBits<>+0(SB), Y6, Y6
+	VMULPS       Y5, Y4, Y4
+	VPAND        Y6, Y4, Y4
+	SHRQ         $0x08, R9
+	JMP          half1317
+
+other1316:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -16051,13 +16424,14 @@ none1273:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip1279:
+half1317:
+skip1315:
 	CMPB       16(AX), $0x00
-	JNE        half1280
+	JNE        half1319
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1281
+	JMP        both1320
 
-half1280:
+half1319:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16072,24 +16446,24 @@ half1280:
 	VEXTRACTI128 $0x01, Y8, X4
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (SP)
-	MOVQ         DX, R11
-	SUBQ         CX, R11
-	LEAQ         (BX)(CX*2), R13
+	MOVQ         DX, R12
+	SUBQ         CX, R12
+	LEAQ         (BX)(CX*2), R14
 
-copy1282:
-	MOVW -2(SP)(R11*2), CX
-	MOVW CX, -2(R13)(R11*2)
-	DECQ R11
-	JNZ  copy1282
+copy1321:
+	MOVW -2(SP)(R12*2), CX
+	MOVW CX, -2(R14)(R12*2)
+	DECQ R12
+	JNZ  copy1321
 
-both1281:
-row1251:
+both1320:
+row1287:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
-	DECQ R12
-	JNZ  rows1158
+	DECQ R13
+	JNZ  rows1186
 	VZEROUPPER
 	RET
 
@@ -16110,7 +16484,7 @@ GLOBL element78dde6c4<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·actGradAVX2(SB), $16-8
+TEXT ·actGradAVX2(SB), $24-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
 	MOVQ    DX, CX
@@ -16121,94 +16495,99 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVQ    (AX), BX
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
-	MOVQ    96(AX), R8
-	MOVL    112(AX), R9
-	MOVQ    72(AX), R10
+	XORQ    R8, R8
+	MOVQ    96(AX), R9
+	MOVL    112(AX), R10
+	MOVQ    72(AX), R11
 
-rows1283:
+rows1322:
 	CMPB  128(AX), $0x00
-	JEQ   skip1284
-	MOVQ  R9, CX
-	TESTQ R8, R8
-	JZ    id1285
-	MOVL  (R8), CX
-	ADDQ  $0x04, R8
+	JEQ   skip1323
+	MOVQ  R10, CX
+	TESTQ R9, R9
+	JZ    id1324
+	MOVL  (R9), CX
+	ADDQ  $0x04, R9
 
-id1285:
-	INCL         R9
-	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R11
-	IMULQ        R11, CX
-	ADDQ         104(AX), CX
-	MOVQ         CX, R11
-	SHRQ         $0x1e, R11
-	XORQ         R11, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1b, R11
-	XORQ         R11, CX
-	MOVQ         $0x94d049bb133111eb, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1f, R11
-	XORQ         R11, CX
+id1324:
+	INCL  R10
+	INCQ  CX
+	IMULQ elementMix<>+0(SB), CX
+	ADDQ  104(AX), CX
+	CMPW  116(AX), $0x8000
+	JNE   other1325
+	MOVQ  CX, 16(SP)
+	JMP   half1326
+
+other1325:
+	MOVQ         CX, R12
+	SHRQ         $0x1e, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+8(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1b, R12
+	XORQ         R12, CX
+	IMULQ        elementMix<>+16(SB), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1f, R12
+	XORQ         R12, CX
 	VMOVQ        CX, X2
 	VPBROADCASTD X2, Y1
 	VPADDD       elementColumns<>+0(SB), Y1, Y1
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip1284:
+half1326:
+skip1323:
 	XORQ CX, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JGT  cols1287
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols1328
 
-cols1286:
+cols1327:
 	CMPB       40(AX), $0x00
-	JNE        half1288
+	JNE        half1329
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1289
+	JMP        both1330
 
-half1288:
+half1329:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1289:
+both1330:
 	CMPB       152(AX), $0x00
-	JEQ        skip1290
+	JEQ        skip1331
 	CMPB       64(AX), $0x00
-	JNE        half1291
+	JNE        half1332
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1292
+	JMP        both1333
 
-half1291:
+half1332:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1292:
+both1333:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1293
+	JNE          act1334
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1293:
+act1334:
 	CMPB         152(AX), $0x03
-	JNE          act1294
+	JNE          act1335
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -16217,16 +16596,16 @@ act1293:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1294:
+act1335:
 	CMPB         152(AX), $0x02
-	JNE          act1295
+	JNE          act1336
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1296
+	JEQ          skip1337
 	VBROADCASTSS 124(AX), Y8
 
-skip1296:
+skip1337:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -16234,18 +16613,53 @@ skip1296:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1295:
-skip1290:
+act1336:
+skip1331:
 	CMPB         128(AX), $0x00
-	JEQ          skip1297
+	JEQ          skip1338
 	CMPB         152(AX), $0x01
-	JNE          draws1298
+	JNE          draws1339
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1299
+	JMP          drawn1340
 
-draws1298:
+draws1339:
+	CMPW  116(AX), $0x8000
+	JNE   other1341
+	TESTQ $0x0000003f, CX
+	JNZ   same1343
+	MOVQ  16(SP), R8
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R8, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+8(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+16(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R8
+
+same1343:
+	VBROADCASTSS 120(AX), Y5
+	VMOVQ        R8, X6
+	VPBROADCASTD X6, Y6
+	VPAND        elementBits<>+0(SB), Y6, Y7
+	VPCMPEQD     elementBits<>+0(SB), Y7, Y7
+	VMULPS       Y5, Y3, Y3
+	VPAND        Y7, Y3, Y3
+	VPAND        elementBits<>+32(SB), Y6, Y6
+	VPCMPEQD     elementBits<>+32(SB), Y6, Y6
+	VMULPS       Y5, Y4, Y4
+	VPAND        Y6, Y4, Y4
+	SHRQ         $0x10, R8
+	JMP          half1342
+
+other1341:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -16269,15 +16683,16 @@ draws1298:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1299:
-skip1297:
+half1342:
+drawn1340:
+skip1338:
 	CMPB    16(AX), $0x00
-	JNE     half1300
+	JNE     half1344
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1301
+	JMP     both1345
 
-half1300:
+half1344:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16307,92 +16722,123 @@ half1300:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1301:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1302
-	VADDPS  (R11)(CX*4), Y3, Y3
-	VMOVUPS Y3, (R11)(CX*4)
-	VADDPS  32(R11)(CX*4), Y4, Y4
-	VMOVUPS Y4, 32(R11)(CX*4)
+both1345:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip1346
+	VADDPS  (R12)(CX*4), Y3, Y3
+	VMOVUPS Y3, (R12)(CX*4)
+	VADDPS  32(R12)(CX*4), Y4, Y4
+	VMOVUPS Y4, 32(R12)(CX*4)
 
-skip1302:
+skip1346:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JLE  cols1286
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JLE  cols1327
 
-cols1287:
-	LEAQ 8(CX), R11
-	CMPQ R11, DX
-	JGT  cols1304
+cols1328:
+	LEAQ 8(CX), R12
+	CMPQ R12, DX
+	JGT  cols1348
 
-cols1303:
+cols1347:
 	CMPB       40(AX), $0x00
-	JNE        half1305
+	JNE        half1349
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1306
+	JMP        both1350
 
-half1305:
+half1349:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1306:
+both1350:
 	CMPB       152(AX), $0x00
-	JEQ        skip1307
+	JEQ        skip1351
 	CMPB       64(AX), $0x00
-	JNE        half1308
+	JNE        half1352
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1309
+	JMP        both1353
 
-half1308:
+half1352:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1309:
+both1353:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1310
+	JNE          act1354
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1310:
+act1354:
 	CMPB         152(AX), $0x03
-	JNE          act1311
+	JNE          act1355
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1311:
+act1355:
 	CMPB         152(AX), $0x02
-	JNE          act1312
+	JNE          act1356
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1313
+	JEQ          skip1357
 	VBROADCASTSS 124(AX), Y6
 
-skip1313:
+skip1357:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1312:
-skip1307:
+act1356:
+skip1351:
 	CMPB         128(AX), $0x00
-	JEQ          skip1314
+	JEQ          skip1358
 	CMPB         152(AX), $0x01
-	JNE          draws1315
+	JNE          draws1359
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1316
+	JMP          drawn1360
 
-draws1315:
+draws1359:
+	CMPW  116(AX), $0x8000
+	JNE   other1361
+	TESTQ $0x0000003f, CX
+	JNZ   same1363
+	MOVQ  16(SP), R8
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R8, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+8(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+16(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R8
+
+same1363:
+	VBROADCASTSS 120(AX), Y4
+	VMOVQ        R8, X5
+	VPBROADCASTD X5, Y5
+	VPAND        elementBits<>+0(SB), Y5, Y5
+	VPCMPEQD     elementBits<>+0(SB), Y5, Y5
+	VMULPS       Y4, Y3, Y3
+	VPAND        Y5, Y3, Y3
+	SHRQ         $0x08, R8
+	JMP          half1362
+
+other1361:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16412,14 +16858,15 @@ draws1315:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1316:
-skip1314:
+half1362:
+drawn1360:
+skip1358:
 	CMPB    16(AX), $0x00
-	JNE     half1317
+	JNE     half1364
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1318
+	JMP     both1365
 
-half1317:
+half1364:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16435,109 +16882,140 @@ half1317:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1318:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1319
-	VADDPS  (R11)(CX*4), Y3, Y3
-	VMOVUPS Y3, (R11)(CX*4)
+both1365:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip1366
+	VADDPS  (R12)(CX*4), Y3, Y3
+	VMOVUPS Y3, (R12)(CX*4)
 
-skip1319:
+skip1366:
 	ADDQ $0x08, CX
-	LEAQ 8(CX), R11
-	CMPQ R11, DX
-	JLE  cols1303
+	LEAQ 8(CX), R12
+	CMPQ R12, DX
+	JLE  cols1347
 
-cols1304:
+cols1348:
 	CMPQ       CX, DX
-	JGE        row1320
+	JGE        row1367
 	CMPB       40(AX), $0x00
-	JNE        half1321
+	JNE        half1368
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1322
+	JMP        both1369
 
-half1321:
+half1368:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
-	MOVQ       DX, R11
-	SUBQ       CX, R11
-	LEAQ       (SI)(CX*2), R13
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (SI)(CX*2), R14
 
-copy1323:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy1323
+copy1370:
+	MOVW      -2(R14)(R12*2), R13
+	MOVW      R13, -2(SP)(R12*2)
+	DECQ      R12
+	JNZ       copy1370
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1322:
+both1369:
 	CMPB       152(AX), $0x00
-	JEQ        skip1324
+	JEQ        skip1371
 	CMPB       64(AX), $0x00
-	JNE        half1325
+	JNE        half1372
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1326
+	JMP        both1373
 
-half1325:
+half1372:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
-	MOVQ       DX, R11
-	SUBQ       CX, R11
-	LEAQ       (DI)(CX*2), R13
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (DI)(CX*2), R14
 
-copy1327:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy1327
+copy1374:
+	MOVW      -2(R14)(R12*2), R13
+	MOVW      R13, -2(SP)(R12*2)
+	DECQ      R12
+	JNZ       copy1374
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1326:
+both1373:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1328
+	JNE          act1375
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1328:
+act1375:
 	CMPB         152(AX), $0x03
-	JNE          act1329
+	JNE          act1376
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1329:
+act1376:
 	CMPB         152(AX), $0x02
-	JNE          act1330
+	JNE          act1377
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1331
+	JEQ          skip1378
 	VBROADCASTSS 124(AX), Y6
 
-skip1331:
+skip1378:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1330:
-skip1324:
+act1377:
+skip1371:
 	CMPB         128(AX), $0x00
-	JEQ          skip1332
+	JEQ          skip1379
 	CMPB         152(AX), $0x01
-	JNE          draws1333
+	JNE          draws1380
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1334
+	JMP          drawn1381
 
-draws1333:
+draws1380:
+	CMPW  116(AX), $0x8000
+	JNE   other1382
+	TESTQ $0x0000003f, CX
+	JNZ   same1384
+	MOVQ  16(SP), R8
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R8, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+8(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+16(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R8
+
+same1384:
+	VBROADCASTSS 120(AX), Y4
+	VMOVQ        R8, X5
+	VPBROADCASTD X5, Y5
+	VPAND        elementBits<>+0(SB), Y5, Y5
+	VPCMPEQD     elementBits<>+0(SB), Y5, Y5
+	VMULPS       Y4, Y3, Y3
+	VPAND        Y5, Y3, Y3
+	SHRQ         $0x08, R8
+	JMP          half1383
+
+other1382:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16557,14 +17035,15 @@ draws1333:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1334:
-skip1332:
+half1383:
+drawn1381:
+skip1379:
 	CMPB       16(AX), $0x00
-	JNE        half1335
+	JNE        half1385
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1336
+	JMP        both1386
 
-half1335:
+half1385:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16579,30 +17058,30 @@ half1335:
 	VEXTRACTI128 $0x01, Y7, X4
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (SP)
-	MOVQ         DX, R11
-	SUBQ         CX, R11
-	LEAQ         (BX)(CX*2), R13
+	MOVQ         DX, R12
+	SUBQ         CX, R12
+	LEAQ         (BX)(CX*2), R14
 
-copy1337:
-	MOVW -2(SP)(R11*2), R12
-	MOVW R12, -2(R13)(R11*2)
-	DECQ R11
-	JNZ  copy1337
+copy1387:
+	MOVW -2(SP)(R12*2), R13
+	MOVW R13, -2(R14)(R12*2)
+	DECQ R12
+	JNZ  copy1387
 
-both1336:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1338
-	VADDPS  (R11)(CX*4), Y3, Y3
-	VMOVUPS Y3, (R11)(CX*4)
+both1386:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip1388
+	VADDPS  (R12)(CX*4), Y3, Y3
+	VMOVUPS Y3, (R12)(CX*4)
 
-skip1338:
-row1320:
+skip1388:
+row1367:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
-	DECQ R10
-	JNZ  rows1283
+	DECQ R11
+	JNZ  rows1322
 	VZEROUPPER
 	RET
 
@@ -16625,43 +17104,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1339:
+rows1389:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1341
+	JGT  cols1391
 
-cols1340:
+cols1390:
 	CMPB       40(AX), $0x00
-	JNE        half1342
+	JNE        half1392
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1343
+	JMP        both1393
 
-half1342:
+half1392:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1343:
+both1393:
 	CMPB       64(AX), $0x00
-	JNE        half1344
+	JNE        half1394
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1345
+	JMP        both1395
 
-half1344:
+half1394:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1345:
+both1395:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -16677,12 +17156,12 @@ both1345:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1346
+	JNE          half1396
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1347
+	JMP          both1397
 
-half1346:
+half1396:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -16712,42 +17191,42 @@ half1346:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1347:
+both1397:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1340
+	JLE  cols1390
 
-cols1341:
+cols1391:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1349
+	JGT  cols1399
 
-cols1348:
+cols1398:
 	CMPB       40(AX), $0x00
-	JNE        half1350
+	JNE        half1400
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1351
+	JMP        both1401
 
-half1350:
+half1400:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1351:
+both1401:
 	CMPB       64(AX), $0x00
-	JNE        half1352
+	JNE        half1402
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1353
+	JMP        both1403
 
-half1352:
+half1402:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1353:
+both1403:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -16756,11 +17235,11 @@ both1353:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1354
+	JNE          half1404
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1355
+	JMP          both1405
 
-half1354:
+half1404:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16776,22 +17255,22 @@ half1354:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1355:
+both1405:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1348
+	JLE  cols1398
 
-cols1349:
+cols1399:
 	CMPQ       CX, DX
-	JGE        row1356
+	JGE        row1406
 	CMPB       40(AX), $0x00
-	JNE        half1357
+	JNE        half1407
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1358
+	JMP        both1408
 
-half1357:
+half1407:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -16799,22 +17278,22 @@ half1357:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1359:
+copy1409:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1359
+	JNZ       copy1409
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1358:
+both1408:
 	CMPB       64(AX), $0x00
-	JNE        half1360
+	JNE        half1410
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1361
+	JMP        both1411
 
-half1360:
+half1410:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -16822,15 +17301,15 @@ half1360:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1362:
+copy1412:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1362
+	JNZ       copy1412
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1361:
+both1411:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -16839,11 +17318,11 @@ both1361:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1363
+	JNE          half1413
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1364
+	JMP          both1414
 
-half1363:
+half1413:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -16862,19 +17341,19 @@ half1363:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1365:
+copy1415:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1365
+	JNZ  copy1415
 
-both1364:
-row1356:
+both1414:
+row1406:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1339
+	JNZ  rows1389
 	VZEROUPPER
 	RET
 
@@ -16898,9 +17377,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1367:
+group1417:
 	CMPQ         R9, $0x01
-	JLT          group1368
+	JLT          group1418
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -16911,39 +17390,39 @@ group1367:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1370
+	JGT          cols1420
 
-cols1369:
+cols1419:
 	CMPB       40(AX), $0x00
-	JNE        half1371
+	JNE        half1421
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1372
+	JMP        both1422
 
-half1371:
+half1421:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1372:
+both1422:
 	CMPB       64(AX), $0x00
-	JNE        half1373
+	JNE        half1423
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1374
+	JMP        both1424
 
-half1373:
+half1423:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1374:
+both1424:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -16974,38 +17453,38 @@ both1374:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1369
+	JLE         cols1419
 
-cols1370:
+cols1420:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1376
+	JGT  cols1426
 
-cols1375:
+cols1425:
 	CMPB       40(AX), $0x00
-	JNE        half1377
+	JNE        half1427
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1378
+	JMP        both1428
 
-half1377:
+half1427:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1378:
+both1428:
 	CMPB       64(AX), $0x00
-	JNE        half1379
+	JNE        half1429
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1380
+	JMP        both1430
 
-half1379:
+half1429:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1380:
+both1430:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17024,18 +17503,18 @@ both1380:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1375
+	JLE         cols1425
 
-cols1376:
+cols1426:
 	CMPQ       CX, DX
-	JGE        row1381
+	JGE        row1431
 	CMPB       40(AX), $0x00
-	JNE        half1382
+	JNE        half1432
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1383
+	JMP        both1433
 
-half1382:
+half1432:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -17043,22 +17522,22 @@ half1382:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1384:
+copy1434:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1384
+	JNZ       copy1434
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1383:
+both1433:
 	CMPB       64(AX), $0x00
-	JNE        half1385
+	JNE        half1435
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1386
+	JMP        both1436
 
-half1385:
+half1435:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -17066,15 +17545,15 @@ half1385:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1387:
+copy1437:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1387
+	JNZ       copy1437
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1386:
+both1436:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17091,7 +17570,7 @@ both1386:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1381:
+row1431:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -17116,36 +17595,36 @@ row1381:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1389
+	JGT          cols1439
 
-cols1388:
+cols1438:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1390
+	JNE     half1440
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1391
+	JMP     both1441
 
-half1390:
+half1440:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1391:
+both1441:
 	CMPB    64(AX), $0x00
-	JNE     half1392
+	JNE     half1442
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1393
+	JMP     both1443
 
-half1392:
+half1442:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1393:
+both1443:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -17157,12 +17636,12 @@ both1393:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1394
+	JNE         half1444
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1395
+	JMP         both1445
 
-half1394:
+half1444:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -17192,50 +17671,50 @@ half1394:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1395:
+both1445:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1388
+	JLE  cols1438
 
-cols1389:
+cols1439:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1397
+	JGT  cols1447
 
-cols1396:
+cols1446:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1398
+	JNE     half1448
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1399
+	JMP     both1449
 
-half1398:
+half1448:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1399:
+both1449:
 	CMPB    64(AX), $0x00
-	JNE     half1400
+	JNE     half1450
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1401
+	JMP     both1451
 
-half1400:
+half1450:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1401:
+both1451:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1402
+	JNE         half1452
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1403
+	JMP         both1453
 
-half1402:
+half1452:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -17251,69 +17730,69 @@ half1402:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1403:
+both1453:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1396
+	JLE  cols1446
 
-cols1397:
+cols1447:
 	CMPQ       CX, DX
-	JGE        row1404
+	JGE        row1454
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1405
+	JNE        half1455
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1406
+	JMP        both1456
 
-half1405:
+half1455:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1407:
+copy1457:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1407
+	JNZ       copy1457
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1406:
+both1456:
 	CMPB       64(AX), $0x00
-	JNE        half1408
+	JNE        half1458
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1409
+	JMP        both1459
 
-half1408:
+half1458:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1410:
+copy1460:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1410
+	JNZ       copy1460
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1409:
+both1459:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1411
+	JNE         half1461
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1412
+	JMP         both1462
 
-half1411:
+half1461:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17332,21 +17811,21 @@ half1411:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1413:
+copy1463:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1413
+	JNZ  copy1463
 
-both1412:
-row1404:
+both1462:
+row1454:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1367
+	JMP  group1417
 
-group1368:
+group1418:
 	VZEROUPPER
 	RET
 
@@ -17363,380 +17842,26 @@ TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    (AX), CX
 	XORQ    SI, SI
 	CMPB    18(AX), $0x00
-	JEQ     skip1415
+	JEQ     skip1465
 	MOVQ    48(AX), SI
 	IMULQ   8(AX), SI
 	ADDQ    CX, SI
 	SUBQ    $0x00004000, SI
 
-skip1415:
+skip1465:
 	MOVQ SI, 16(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1416:
+far1466:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1416
+	JLT  far1466
 
-turn1417:
-	CMPQ  BX, 48(AX)
-	JCC   skip1418
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1419
-	MOVL  (CX)(BX*4), SI
-
-have1419:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  96(AX), CX
-	LEAQ  15(DX), SI
-	ANDQ  $-16, SI
-	TESTQ $0x00000001, BX
-	JZ    even1420
-	LEAQ  (CX)(SI*4), CX
-
-even1420:
-	CMPQ  64(AX), $0x00
-	JEQ   all1421
-	LEAQ  (BX)(R9*1), CX
-	MOVQ  DI, SI
-	CMPQ  CX, 48(AX)
-	JGE   next1423
-	MOVQ  64(AX), SI
-	MOVL  (SI)(CX*4), SI
-	IMULQ 8(AX), SI
-	ADDQ  (AX), SI
-
-next1423:
-	VBROADCASTSS elementff800000<>+0(SB), Y1
-	VBROADCASTSS elementffff0000<>+0(SB), Y2
-	VMOVAPS      Y1, Y3
-	VMOVAPS      Y1, Y4
-	XORQ         CX, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1425
-
-cols1424:
-	CMPB       16(AX), $0x00
-	JNE        half1426
-	PREFETCHT0 (SI)(CX*4)
-	VMAXPS     (DI)(CX*4), Y3, Y3
-	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1427
-
-half1426:
-	PREFETCHT0 (SI)(CX*2)
-	VMOVUPS    (DI)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y6
-	VPAND      Y2, Y5, Y5
-	VMAXPS     Y6, Y3, Y3
-	VMAXPS     Y5, Y4, Y4
-
-both1427:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols1424
-
-cols1425:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols1429
-
-cols1428:
-	CMPB       16(AX), $0x00
-	JNE        half1430
-	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1431
-
-half1430:
-	PREFETCHT0 (SI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-
-both1431:
-	VMAXPS Y2, Y3, Y3
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R8
-	CMPQ   R8, DX
-	JLE    cols1428
-
-cols1429:
-	CMPQ       CX, DX
-	JGE        row1432
-	CMPB       16(AX), $0x00
-	JNE        half1433
-	PREFETCHT0 (SI)(CX*4)
-	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1434
-
-half1433:
-	PREFETCHT0 (SI)(CX*2)
-	VPXOR      X2, X2, X2
-	VMOVDQU    X2, (SP)
-	MOVQ       DX, SI
-	SUBQ       CX, SI
-	LEAQ       (DI)(CX*2), DI
-
-copy1435:
-	MOVW      -2(DI)(SI*2), CX
-	MOVW      CX, -2(SP)(SI*2)
-	DECQ      SI
-	JNZ       copy1435
-	VPMOVZXWD (SP), Y2
-	VPSLLD    $0x10, Y2, Y2
-
-both1434:
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VMAXPS    Y2, Y3, Y3
-
-row1432:
-	VMAXPS       Y4, Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X1
-	VMAXPS       X1, X3, X1
-	VPERMILPS    $0x4e, X1, X2
-	VMAXPS       X1, X2, X1
-	VPERMILPS    $0xb1, X1, X2
-	VMAXPS       X1, X2, X1
-	MOVQ         88(AX), CX
-	VMOVSS       X1, (CX)(BX*4)
-	JMP          listed1422
-
-all1421:
-	CMPQ DI, 16(SP)
-	JGE  none1436
-	MOVQ DI, SI
-	ANDQ $-256, SI
-	SHRQ $0x06, SI
-	RORB $0x02, SI
-	SHLQ $0x06, SI
-	JMP  row1437
-
-none1436:
-	XORQ SI, SI
-
-row1437:
-	VBROADCASTSS elementff800000<>+0(SB), Y1
-	VBROADCASTSS elementffff0000<>+0(SB), Y2
-	VMOVAPS      Y1, Y3
-	VMOVAPS      Y1, Y4
-	XORQ         CX, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1439
-
-cols1438:
-	CMPB       16(AX), $0x00
-	JNE        half1440
-	TESTQ      SI, SI
-	JZ         near1442
-	TESTQ      $0x0000003f, CX
-	JNZ        asked1443
-	PREFETCHT0 16384(SI)
-	PREFETCHT0 20480(SI)
-	PREFETCHT0 24576(SI)
-	PREFETCHT0 28672(SI)
-	ADDQ       $0x40, SI
-	TESTL      $0x00000fc0, SI
-	JNZ        same1444
-	ADDQ       $0x00003000, SI
-
-same1444:
-	JMP asked1443
-
-near1442:
-	PREFETCHT0 3072(DI)(CX*4)
-
-asked1443:
-	VMAXPS (DI)(CX*4), Y3, Y3
-	VMAXPS 32(DI)(CX*4), Y4, Y4
-	JMP    both1441
-
-half1440:
-	TESTQ      SI, SI
-	JZ         near1445
-	TESTQ      $0x0000007f, CX
-	JNZ        asked1446
-	PREFETCHT0 16384(SI)
-	PREFETCHT0 20480(SI)
-	PREFETCHT0 24576(SI)
-	PREFETCHT0 28672(SI)
-	ADDQ       $0x40, SI
-	TESTL      $0x00000fc0, SI
-	JNZ        same1447
-	ADDQ       $0x00003000, SI
-
-same1447:
-	JMP asked1446
-
-near1445:
-	PREFETCHT0 3072(DI)(CX*2)
-
-asked1446:
-	VMOVUPS (DI)(CX*2), Y5
-	VPSLLD  $0x10, Y5, Y6
-	VPAND   Y2, Y5, Y5
-	VMAXPS  Y6, Y3, Y3
-	VMAXPS  Y5, Y4, Y4
-
-both1441:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols1438
-
-cols1439:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols1449
-
-cols1448:
-	CMPB       16(AX), $0x00
-	JNE        half1450
-	TESTQ      SI, SI
-	JZ         near1452
-	TESTQ      $0x0000003f, CX
-	JNZ        asked1453
-	PREFETCHT0 16384(SI)
-	PREFETCHT0 20480(SI)
-	PREFETCHT0 24576(SI)
-	PREFETCHT0 28672(SI)
-	ADDQ       $0x40, SI
-	TESTL      $0x00000fc0, SI
-	JNZ        same1454
-	ADDQ       $0x00003000, SI
-
-same1454:
-	JMP asked1453
-
-near1452:
-	PREFETCHT0 3072(DI)(CX*4)
-
-asked1453:
-	VMOVUPS (DI)(CX*4), Y2
-	JMP     both1451
-
-half1450:
-	TESTQ      SI, SI
-	JZ         near1455
-	TESTQ      $0x0000007f, CX
-	JNZ        asked1456
-	PREFETCHT0 16384(SI)
-	PREFETCHT0 20480(SI)
-	PREFETCHT0 24576(SI)
-	PREFETCHT0 28672(SI)
-	ADDQ       $0x40, SI
-	TESTL      $0x00000fc0, SI
-	JNZ        same1457
-	ADDQ       $0x00003000, SI
-
-same1457:
-	JMP asked1456
-
-near1455:
-	PREFETCHT0 3072(DI)(CX*2)
-
-asked1456:
-	VPMOVZXWD (DI)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-
-both1451:
-	VMAXPS Y2, Y3, Y3
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R8
-	CMPQ   R8, DX
-	JLE    cols1448
-
-cols1449:
-	CMPQ       CX, DX
-	JGE        row1458
-	CMPB       16(AX), $0x00
-	JNE        half1459
-	TESTQ      SI, SI
-	JZ         near1461
-	TESTQ      $0x0000003f, CX
-	JNZ        asked1462
-	PREFETCHT0 16384(SI)
-	PREFETCHT0 20480(SI)
-	PREFETCHT0 24576(SI)
-	PREFETCHT0 28672(SI)
-	ADDQ       $0x40, SI
-	TESTL      $0x00000fc0, SI
-	JNZ        same1463
-	ADDQ       $0x00003000, SI
-
-same1463:
-	JMP asked1462
-
-near1461:
-	PREFETCHT0 3072(DI)(CX*4)
-
-asked1462:
-	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1460
-
-half1459:
-	TESTQ      SI, SI
-	JZ         near1464
-	TESTQ      $0x0000007f, CX
-	JNZ        asked1465
-	PREFETCHT0 16384(SI)
-	PREFETCHT0 20480(SI)
-	PREFETCHT0 24576(SI)
-	PREFETCHT0 28672(SI)
-	ADDQ       $0x40, SI
-	TESTL      $0x00000fc0, SI
-	JNZ        same1466
-	ADDQ       $0x00003000, SI
-
-same1466:
-	JMP asked1465
-
-near1464:
-	PREFETCHT0 3072(DI)(CX*2)
-
-asked1465:
-	VPXOR   X2, X2, X2
-	VMOVDQU X2, (SP)
-	MOVQ    DX, SI
-	SUBQ    CX, SI
-	LEAQ    (DI)(CX*2), DI
-
-copy1467:
-	MOVW      -2(DI)(SI*2), CX
-	MOVW      CX, -2(SP)(SI*2)
-	DECQ      SI
-	JNZ       copy1467
-	VPMOVZXWD (SP), Y2
-	VPSLLD    $0x10, Y2, Y2
-
-both1460:
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VMAXPS    Y2, Y3, Y3
-
-row1458:
-	VMAXPS       Y4, Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X1
-	VMAXPS       X1, X3, X1
-	VPERMILPS    $0x4e, X1, X2
-	VMAXPS       X1, X2, X1
-	VPERMILPS    $0xb1, X1, X2
-	VMAXPS       X1, X2, X1
-	MOVQ         88(AX), CX
-	VMOVSS       X1, (CX)(BX*4)
-
-listed1422:
-skip1418:
-	DECQ  BX
+turn1467:
 	CMPQ  BX, 48(AX)
 	JCC   skip1468
 	MOVQ  64(AX), CX
@@ -17749,14 +17874,368 @@ have1469:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
+	MOVQ  96(AX), CX
+	LEAQ  15(DX), SI
+	ANDQ  $-16, SI
+	TESTQ $0x00000001, BX
+	JZ    even1470
+	LEAQ  (CX)(SI*4), CX
+
+even1470:
+	CMPQ  64(AX), $0x00
+	JEQ   all1471
+	LEAQ  (BX)(R9*1), CX
+	MOVQ  DI, SI
+	CMPQ  CX, 48(AX)
+	JGE   next1473
+	MOVQ  64(AX), SI
+	MOVL  (SI)(CX*4), SI
+	IMULQ 8(AX), SI
+	ADDQ  (AX), SI
+
+next1473:
+	VBROADCASTSS elementff800000<>+0(SB), Y1
+	VBROADCASTSS elementffff0000<>+0(SB), Y2
+	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
+	XORQ         CX, CX
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1475
+
+cols1474:
+	CMPB       16(AX), $0x00
+	JNE        half1476
+	PREFETCHT0 (SI)(CX*4)
+	VMAXPS     (DI)(CX*4), Y3, Y3
+	VMAXPS     32(DI)(CX*4), Y4, Y4
+	JMP        both1477
+
+half1476:
+	PREFETCHT0 (SI)(CX*2)
+	VMOVUPS    (DI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y6
+	VPAND      Y2, Y5, Y5
+	VMAXPS     Y6, Y3, Y3
+	VMAXPS     Y5, Y4, Y4
+
+both1477:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols1474
+
+cols1475:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1479
+
+cols1478:
+	CMPB       16(AX), $0x00
+	JNE        half1480
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y2
+	JMP        both1481
+
+half1480:
+	PREFETCHT0 (SI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+
+both1481:
+	VMAXPS Y2, Y3, Y3
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R8
+	CMPQ   R8, DX
+	JLE    cols1478
+
+cols1479:
+	CMPQ       CX, DX
+	JGE        row1482
+	CMPB       16(AX), $0x00
+	JNE        half1483
+	PREFETCHT0 (SI)(CX*4)
+	VMASKMOVPS (DI)(CX*4), Y0, Y2
+	JMP        both1484
+
+half1483:
+	PREFETCHT0 (SI)(CX*2)
+	VPXOR      X2, X2, X2
+	VMOVDQU    X2, (SP)
+	MOVQ       DX, SI
+	SUBQ       CX, SI
+	LEAQ       (DI)(CX*2), DI
+
+copy1485:
+	MOVW      -2(DI)(SI*2), CX
+	MOVW      CX, -2(SP)(SI*2)
+	DECQ      SI
+	JNZ       copy1485
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1484:
+	VBLENDVPS Y0, Y2, Y1, Y2
+	VMAXPS    Y2, Y3, Y3
+
+row1482:
+	VMAXPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VMAXPS       X1, X3, X1
+	VPERMILPS    $0x4e, X1, X2
+	VMAXPS       X1, X2, X1
+	VPERMILPS    $0xb1, X1, X2
+	VMAXPS       X1, X2, X1
+	MOVQ         88(AX), CX
+	VMOVSS       X1, (CX)(BX*4)
+	JMP          listed1472
+
+all1471:
+	CMPQ DI, 16(SP)
+	JGE  none1486
+	MOVQ DI, SI
+	ANDQ $-256, SI
+	SHRQ $0x06, SI
+	RORB $0x02, SI
+	SHLQ $0x06, SI
+	JMP  row1487
+
+none1486:
+	XORQ SI, SI
+
+row1487:
+	VBROADCASTSS elementff800000<>+0(SB), Y1
+	VBROADCASTSS elementffff0000<>+0(SB), Y2
+	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
+	XORQ         CX, CX
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1489
+
+cols1488:
+	CMPB       16(AX), $0x00
+	JNE        half1490
+	TESTQ      SI, SI
+	JZ         near1492
+	TESTQ      $0x0000003f, CX
+	JNZ        asked1493
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same1494
+	ADDQ       $0x00003000, SI
+
+same1494:
+	JMP asked1493
+
+near1492:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked1493:
+	VMAXPS (DI)(CX*4), Y3, Y3
+	VMAXPS 32(DI)(CX*4), Y4, Y4
+	JMP    both1491
+
+half1490:
+	TESTQ      SI, SI
+	JZ         near1495
+	TESTQ      $0x0000007f, CX
+	JNZ        asked1496
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same1497
+	ADDQ       $0x00003000, SI
+
+same1497:
+	JMP asked1496
+
+near1495:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked1496:
+	VMOVUPS (DI)(CX*2), Y5
+	VPSLLD  $0x10, Y5, Y6
+	VPAND   Y2, Y5, Y5
+	VMAXPS  Y6, Y3, Y3
+	VMAXPS  Y5, Y4, Y4
+
+both1491:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols1488
+
+cols1489:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1499
+
+cols1498:
+	CMPB       16(AX), $0x00
+	JNE        half1500
+	TESTQ      SI, SI
+	JZ         near1502
+	TESTQ      $0x0000003f, CX
+	JNZ        asked1503
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same1504
+	ADDQ       $0x00003000, SI
+
+same1504:
+	JMP asked1503
+
+near1502:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked1503:
+	VMOVUPS (DI)(CX*4), Y2
+	JMP     both1501
+
+half1500:
+	TESTQ      SI, SI
+	JZ         near1505
+	TESTQ      $0x0000007f, CX
+	JNZ        asked1506
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same1507
+	ADDQ       $0x00003000, SI
+
+same1507:
+	JMP asked1506
+
+near1505:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked1506:
+	VPMOVZXWD (DI)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1501:
+	VMAXPS Y2, Y3, Y3
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R8
+	CMPQ   R8, DX
+	JLE    cols1498
+
+cols1499:
+	CMPQ       CX, DX
+	JGE        row1508
+	CMPB       16(AX), $0x00
+	JNE        half1509
+	TESTQ      SI, SI
+	JZ         near1511
+	TESTQ      $0x0000003f, CX
+	JNZ        asked1512
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same1513
+	ADDQ       $0x00003000, SI
+
+same1513:
+	JMP asked1512
+
+near1511:
+	PREFETCHT0 3072(DI)(CX*4)
+
+asked1512:
+	VMASKMOVPS (DI)(CX*4), Y0, Y2
+	JMP        both1510
+
+half1509:
+	TESTQ      SI, SI
+	JZ         near1514
+	TESTQ      $0x0000007f, CX
+	JNZ        asked1515
+	PREFETCHT0 16384(SI)
+	PREFETCHT0 20480(SI)
+	PREFETCHT0 24576(SI)
+	PREFETCHT0 28672(SI)
+	ADDQ       $0x40, SI
+	TESTL      $0x00000fc0, SI
+	JNZ        same1516
+	ADDQ       $0x00003000, SI
+
+same1516:
+	JMP asked1515
+
+near1514:
+	PREFETCHT0 3072(DI)(CX*2)
+
+asked1515:
+	VPXOR   X2, X2, X2
+	VMOVDQU X2, (SP)
+	MOVQ    DX, SI
+	SUBQ    CX, SI
+	LEAQ    (DI)(CX*2), DI
+
+copy1517:
+	MOVW      -2(DI)(SI*2), CX
+	MOVW      CX, -2(SP)(SI*2)
+	DECQ      SI
+	JNZ       copy1517
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1510:
+	VBLENDVPS Y0, Y2, Y1, Y2
+	VMAXPS    Y2, Y3, Y3
+
+row1508:
+	VMAXPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VMAXPS       X1, X3, X1
+	VPERMILPS    $0x4e, X1, X2
+	VMAXPS       X1, X2, X1
+	VPERMILPS    $0xb1, X1, X2
+	VMAXPS       X1, X2, X1
+	MOVQ         88(AX), CX
+	VMOVSS       X1, (CX)(BX*4)
+
+listed1472:
+skip1468:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip1518
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1519
+	MOVL  (CX)(BX*4), SI
+
+have1519:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
 	MOVQ  96(AX), R10
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1470
+	JZ    even1520
 	LEAQ  (R10)(CX*4), R10
 
-even1470:
+even1520:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -17764,26 +18243,26 @@ even1470:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1472
+	JGT          cols1522
 
-cols1471:
+cols1521:
 	CMPB    16(AX), $0x00
-	JNE     half1473
+	JNE     half1523
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1474
+	JMP     both1524
 
-half1473:
+half1523:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1474:
+both1524:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1475
+	JNE          half1525
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17828,9 +18307,9 @@ both1474:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1476
+	JMP          both1526
 
-half1475:
+half1525:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -17867,31 +18346,31 @@ half1475:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1476:
+both1526:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1471
+	JLE  cols1521
 
-cols1472:
+cols1522:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1478
+	JGT  cols1528
 
-cols1477:
+cols1527:
 	CMPB    16(AX), $0x00
-	JNE     half1479
+	JNE     half1529
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1480
+	JMP     both1530
 
-half1479:
+half1529:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1480:
+both1530:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1481
+	JNE          half1531
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17919,9 +18398,9 @@ both1480:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1482
+	JMP          both1532
 
-half1481:
+half1531:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -17944,39 +18423,39 @@ half1481:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1482:
+both1532:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1477
+	JLE  cols1527
 
-cols1478:
+cols1528:
 	CMPQ       CX, DX
-	JGE        row1483
+	JGE        row1533
 	CMPB       16(AX), $0x00
-	JNE        half1484
+	JNE        half1534
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1485
+	JMP        both1535
 
-half1484:
+half1534:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1486:
+copy1536:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1486
+	JNZ       copy1536
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1485:
+both1535:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1487
+	JNE          half1537
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18005,9 +18484,9 @@ both1485:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1488
+	JMP          both1538
 
-half1487:
+half1537:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18031,8 +18510,8 @@ half1487:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1488:
-row1483:
+both1538:
+row1533:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -18045,28 +18524,28 @@ row1483:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1490
+	JZ           skip1540
 	MOVL         (CX)(SI*4), R8
 
-skip1490:
+skip1540:
 	TESTQ  R8, R8
-	JS     unlabelled1489
+	JS     unlabelled1539
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1489:
-skip1468:
+unlabelled1539:
+skip1518:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1491
+	JCC   skip1541
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1492
+	JZ    have1542
 	MOVL  (CX)(BX*4), SI
 
-have1492:
+have1542:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18074,17 +18553,17 @@ have1492:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1493
+	JZ    even1543
 	LEAQ  (R10)(CX*4), R10
 
-even1493:
+even1543:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1494
+	JZ    skip1544
 	MOVL  (CX)(SI*4), R8
 
-skip1494:
+skip1544:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -18092,92 +18571,92 @@ skip1494:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1495
+	JS     unlabelled1545
 	CMPB   16(AX), $0x00
-	JNE    half1496
+	JNE    half1546
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1497
+	JMP    both1547
 
-half1496:
+half1546:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1497:
+both1547:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1495
+	JNE          unlabelled1545
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1499:
+next1549:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1501
+	JGT     last1551
 	CMPB    16(AX), $0x00
-	JNE     half1502
+	JNE     half1552
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1503
+	JMP     both1553
 
-half1502:
+half1552:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1503:
+both1553:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1498
+	JNZ       found1548
 	ADDQ      $0x08, CX
-	JMP       next1499
+	JMP       next1549
 
-last1501:
+last1551:
 	CMPQ       CX, DX
-	JGE        end1500
+	JGE        end1550
 	CMPB       16(AX), $0x00
-	JNE        half1504
+	JNE        half1554
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1505
+	JMP        both1555
 
-half1504:
+half1554:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1506:
+copy1556:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1506
+	JNZ       copy1556
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1505:
+both1555:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1498
+	JNZ       found1548
 	MOVQ      DX, CX
-	JMP       end1500
+	JMP       end1550
 
-found1498:
+found1548:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1500:
+end1550:
 	CMPQ CX, R8
-	JNE  unlabelled1495
+	JNE  unlabelled1545
 	INCQ 112(AX)
 
-unlabelled1495:
+unlabelled1545:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1507
+	JZ           skip1557
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -18186,18 +18665,18 @@ unlabelled1495:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1509
+	JGT          cols1559
 
-cols1508:
+cols1558:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1510
+	JNE     half1560
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1511
+	JMP     both1561
 
-half1510:
+half1560:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18227,25 +18706,25 @@ half1510:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1511:
+both1561:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1508
+	JLE  cols1558
 
-cols1509:
+cols1559:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1513
+	JGT  cols1563
 
-cols1512:
+cols1562:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1514
+	JNE     half1564
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1515
+	JMP     both1565
 
-half1514:
+half1564:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -18261,22 +18740,22 @@ half1514:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1515:
+both1565:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1512
+	JLE  cols1562
 
-cols1513:
+cols1563:
 	CMPQ       CX, DX
-	JGE        row1516
+	JGE        row1566
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1517
+	JNE        half1567
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1518
+	JMP        both1568
 
-half1517:
+half1567:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18295,20 +18774,20 @@ half1517:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1519:
+copy1569:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1519
+	JNZ  copy1569
 
-both1518:
-row1516:
-skip1507:
-skip1491:
+both1568:
+row1566:
+skip1557:
+skip1541:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1417
+	JLT  turn1467
 	VZEROUPPER
 	RET
 
@@ -18330,37 +18809,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1520:
+rows1570:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1522
+	JGT  cols1572
 
-cols1521:
+cols1571:
 	CMPB       16(AX), $0x00
-	JNE        half1523
+	JNE        half1573
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1524
+	JMP        both1574
 
-half1523:
+half1573:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1524:
+both1574:
 	CMPB       40(AX), $0x00
-	JNE        half1525
+	JNE        half1575
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1526
+	JMP        both1576
 
-half1525:
+half1575:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1526:
+both1576:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -18368,7 +18847,7 @@ both1526:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1527
+	JNE          half1577
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18399,7 +18878,7 @@ both1526:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1529
+	JZ           skip1579
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18408,11 +18887,11 @@ both1526:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1530
+	JNE          half1580
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1531
+	JMP          both1581
 
-half1530:
+half1580:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18428,11 +18907,11 @@ half1530:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1531:
-skip1529:
-	JMP both1528
+both1581:
+skip1579:
+	JMP both1578
 
-half1527:
+half1577:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18457,7 +18936,7 @@ half1527:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1532
+	JZ           skip1582
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18466,11 +18945,11 @@ half1527:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1533
+	JNE          half1583
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1534
+	JMP          both1584
 
-half1533:
+half1583:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18486,11 +18965,11 @@ half1533:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1534:
-skip1532:
-both1528:
+both1584:
+skip1582:
+both1578:
 	DECQ         R8
-	JNZ          more1535
+	JNZ          more1585
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18525,22 +19004,22 @@ both1528:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1535:
+more1585:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1521
+	JLE  cols1571
 
-cols1522:
+cols1572:
 	CMPQ       CX, DX
-	JGE        row1536
+	JGE        row1586
 	CMPB       16(AX), $0x00
-	JNE        half1537
+	JNE        half1587
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1538
+	JMP        both1588
 
-half1537:
+half1587:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -18548,22 +19027,22 @@ half1537:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1539:
+copy1589:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1539
+	JNZ       copy1589
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1538:
+both1588:
 	CMPB       40(AX), $0x00
-	JNE        half1540
+	JNE        half1590
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1541
+	JMP        both1591
 
-half1540:
+half1590:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -18571,15 +19050,15 @@ half1540:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1542:
+copy1592:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1542
+	JNZ       copy1592
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1541:
+both1591:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -18587,7 +19066,7 @@ both1541:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1543
+	JNE          half1593
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18619,7 +19098,7 @@ both1541:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1545
+	JZ           skip1595
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18628,11 +19107,11 @@ both1541:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1546
+	JNE          half1596
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1547
+	JMP          both1597
 
-half1546:
+half1596:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18651,17 +19130,17 @@ half1546:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1548:
+copy1598:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1548
+	JNZ  copy1598
 
-both1547:
-skip1545:
-	JMP both1544
+both1597:
+skip1595:
+	JMP both1594
 
-half1543:
+half1593:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18687,7 +19166,7 @@ half1543:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1549
+	JZ           skip1599
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18696,11 +19175,11 @@ half1543:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1550
+	JNE          half1600
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1551
+	JMP          both1601
 
-half1550:
+half1600:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18719,17 +19198,17 @@ half1550:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1552:
+copy1602:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1552
+	JNZ  copy1602
 
-both1551:
-skip1549:
-both1544:
+both1601:
+skip1599:
+both1594:
 	DECQ         R8
-	JNZ          more1553
+	JNZ          more1603
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18764,13 +19243,13 @@ both1544:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1553:
-row1536:
+more1603:
+row1586:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1520
+	JNZ          rows1570
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -18824,32 +19303,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1554:
+rows1604:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1556
+	JGT  cols1606
 
-cols1555:
+cols1605:
 	CMPB       16(AX), $0x00
-	JNE        half1557
+	JNE        half1607
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1558
+	JMP        both1608
 
-half1557:
+half1607:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1558:
+both1608:
 	CMPB      16(AX), $0x00
-	JNE       half1559
+	JNE       half1609
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1560
+	JMP       both1610
 
-half1559:
+half1609:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18863,26 +19342,26 @@ half1559:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1560:
+both1610:
 	CMPB       40(AX), $0x00
-	JNE        half1561
+	JNE        half1611
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1562
+	JMP        both1612
 
-half1561:
+half1611:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1562:
+both1612:
 	CMPB      40(AX), $0x00
-	JNE       half1563
+	JNE       half1613
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1564
+	JMP       both1614
 
-half1563:
+half1613:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -18896,7 +19375,7 @@ half1563:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1564:
+both1614:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -18904,30 +19383,30 @@ both1564:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1555
+	JLE         cols1605
 
-cols1556:
+cols1606:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1566
+	JGT  cols1616
 
-cols1565:
+cols1615:
 	CMPB       16(AX), $0x00
-	JNE        half1567
+	JNE        half1617
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1568
+	JMP        both1618
 
-half1567:
+half1617:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1568:
+both1618:
 	CMPB      16(AX), $0x00
-	JNE       half1569
+	JNE       half1619
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1570
+	JMP       both1620
 
-half1569:
+half1619:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -18935,23 +19414,23 @@ half1569:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1570:
+both1620:
 	CMPB       40(AX), $0x00
-	JNE        half1571
+	JNE        half1621
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1572
+	JMP        both1622
 
-half1571:
+half1621:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1572:
+both1622:
 	CMPB      40(AX), $0x00
-	JNE       half1573
+	JNE       half1623
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1574
+	JMP       both1624
 
-half1573:
+half1623:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -18959,116 +19438,116 @@ half1573:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1574:
+both1624:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1565
+	JLE         cols1615
 
-cols1566:
+cols1616:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1576
+	JGT  cols1626
 
-cols1575:
+cols1625:
 	CMPB       16(AX), $0x00
-	JNE        half1577
+	JNE        half1627
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1578
+	JMP        both1628
 
-half1577:
+half1627:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1578:
+both1628:
 	CMPB      16(AX), $0x00
-	JNE       half1579
+	JNE       half1629
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1580
+	JMP       both1630
 
-half1579:
+half1629:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1580:
+both1630:
 	CMPB       40(AX), $0x00
-	JNE        half1581
+	JNE        half1631
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1582
+	JMP        both1632
 
-half1581:
+half1631:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1582:
+both1632:
 	CMPB      40(AX), $0x00
-	JNE       half1583
+	JNE       half1633
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1584
+	JMP       both1634
 
-half1583:
+half1633:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1584:
+both1634:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1575
+	JLE         cols1625
 
-cols1576:
+cols1626:
 	CMPQ       CX, DX
-	JGE        row1585
+	JGE        row1635
 	CMPB       16(AX), $0x00
-	JNE        half1586
+	JNE        half1636
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1587
+	JMP        both1637
 
-half1586:
+half1636:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1587:
+both1637:
 	CMPB        16(AX), $0x00
-	JNE         half1588
+	JNE         half1638
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1589
+	JMP         both1639
 
-half1588:
+half1638:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1589:
+both1639:
 	CMPB       40(AX), $0x00
-	JNE        half1590
+	JNE        half1640
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1591
+	JMP        both1641
 
-half1590:
+half1640:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1591:
+both1641:
 	CMPB        40(AX), $0x00
-	JNE         half1592
+	JNE         half1642
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1593
+	JMP         both1643
 
-half1592:
+half1642:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1593:
+both1643:
 	VFMADD231PD Z4, Z5, Z0
 
-row1585:
+row1635:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1554
+	JNZ           rows1604
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -19106,15 +19585,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1594:
+rows1644:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1596
+	JGT  cols1646
 
-cols1595:
+cols1645:
 	CMPB       16(AX), $0x00
-	JNE        half1597
+	JNE        half1647
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -19123,9 +19602,9 @@ cols1595:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1598
+	JMP        both1648
 
-half1597:
+half1647:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -19133,7 +19612,7 @@ half1597:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1598:
+both1648:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -19141,80 +19620,80 @@ both1598:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1595
+	JLE         cols1645
 
-cols1596:
+cols1646:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1600
+	JGT  cols1650
 
-cols1599:
+cols1649:
 	CMPB       16(AX), $0x00
-	JNE        half1601
+	JNE        half1651
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1602
+	JMP        both1652
 
-half1601:
+half1651:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1602:
+both1652:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1599
+	JLE         cols1649
 
-cols1600:
+cols1650:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1604
+	JGT  cols1654
 
-cols1603:
+cols1653:
 	CMPB       16(AX), $0x00
-	JNE        half1605
+	JNE        half1655
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1606
+	JMP        both1656
 
-half1605:
+half1655:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1606:
+both1656:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1603
+	JLE         cols1653
 
-cols1604:
+cols1654:
 	CMPQ       CX, DX
-	JGE        row1607
+	JGE        row1657
 	CMPB       16(AX), $0x00
-	JNE        half1608
+	JNE        half1658
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1609
+	JMP        both1659
 
-half1608:
+half1658:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1609:
+both1659:
 	VFMADD231PS Z7, Z2, Z3
 
-row1607:
+row1657:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1594
+	JNZ           rows1644
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -19246,14 +19725,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1610
+	JEQ   wide1660
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1611
+	JZ    skip1661
 	CMPB  40(AX), $0x00
-	JEQ   wide1610
+	JEQ   wide1660
 
-skip1611:
+skip1661:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -19265,22 +19744,22 @@ skip1611:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1612:
+group1662:
 	CMPQ DI, $0x10
-	JLT  group1613
+	JLT  group1663
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1615
+	JGT  cols1665
 
-cols1614:
+cols1664:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1616
+	JZ           plain1666
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -19297,50 +19776,50 @@ cols1614:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1618
+	JNE          half1668
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1619
+	JMP          both1669
 
-half1618:
+half1668:
 	IMUL3Q $0x00000020, CX, R10
 
-both1619:
+both1669:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1620
+	JNE    far1670
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1620:
+far1670:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1621
+	JNE    half1671
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1622
+	JMP    both1672
 
-half1621:
+half1671:
 	IMUL3Q $0x00000020, CX, R12
 
-both1622:
+both1672:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1623
+	JNE    far1673
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1623:
+far1673:
 	MOVQ $0x00000008, R13
 
-pair1624:
+pair1674:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z12
 	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1625
+	JNE        half1675
 	CMPB       42(AX), $0x00
-	JEQ        near1627
+	JEQ        near1677
 	MOVQ       R10, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19351,19 +19830,19 @@ pair1624:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R10
-	JMP        asked1628
+	JMP        asked1678
 
-near1627:
+near1677:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1628:
-	JMP both1626
+asked1678:
+	JMP both1676
 
-half1625:
+half1675:
 	CMPB       42(AX), $0x00
-	JEQ        near1629
+	JEQ        near1679
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19372,21 +19851,21 @@ half1625:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        asked1630
+	JMP        asked1680
 
-near1629:
+near1679:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1630:
-both1626:
+asked1680:
+both1676:
 	VPERMW.Z   (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z   (R11)(CX*2), Z1, K2, Z14
 	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1631
+	JNE        half1681
 	CMPB       18(AX), $0x00
-	JEQ        near1633
+	JEQ        near1683
 	MOVQ       R12, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19397,19 +19876,19 @@ both1626:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R12
-	JMP        asked1634
+	JMP        asked1684
 
-near1633:
+near1683:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1634:
-	JMP both1632
+asked1684:
+	JMP both1682
 
-half1631:
+half1681:
 	CMPB       18(AX), $0x00
-	JEQ        near1635
+	JEQ        near1685
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19418,14 +19897,14 @@ half1631:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        asked1636
+	JMP        asked1686
 
-near1635:
+near1685:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1636:
-both1632:
+asked1686:
+both1682:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19438,58 +19917,58 @@ both1632:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1637
+	JNE         half1687
 	CMPB        42(AX), $0x00
-	JEQ         near1639
-	JMP         asked1640
+	JEQ         near1689
+	JMP         asked1690
 
-near1639:
+near1689:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1640:
-	JMP both1638
+asked1690:
+	JMP both1688
 
-half1637:
+half1687:
 	CMPB 42(AX), $0x00
-	JEQ  near1641
-	JMP  asked1642
+	JEQ  near1691
+	JMP  asked1692
 
-near1641:
+near1691:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1642:
-both1638:
+asked1692:
+both1688:
 	VPERMW.Z (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K2, Z14
 	ADDQ     8(AX), R11
 	CMPB     16(AX), $0x00
-	JNE      half1643
+	JNE      half1693
 	CMPB     18(AX), $0x00
-	JEQ      near1645
-	JMP      asked1646
+	JEQ      near1695
+	JMP      asked1696
 
-near1645:
+near1695:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1646:
-	JMP both1644
+asked1696:
+	JMP both1694
 
-half1643:
+half1693:
 	CMPB 18(AX), $0x00
-	JEQ  near1647
-	JMP  asked1648
+	JEQ  near1697
+	JMP  asked1698
 
-near1647:
+near1697:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1648:
-both1644:
+asked1698:
+both1694:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19499,38 +19978,38 @@ both1644:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R13
-	JNZ         pair1624
-	JMP         summed1617
+	JNZ         pair1674
+	JMP         summed1667
 
-plain1616:
+plain1666:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1649
+	JNE    half1699
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1650
+	JMP    both1700
 
-half1649:
+half1699:
 	IMUL3Q $0x00000020, CX, R10
 
-both1650:
+both1700:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1651
+	JNE    far1701
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1651:
+far1701:
 	MOVQ $0x00000008, R11
 
-pair1652:
+pair1702:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z8
 	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1653
+	JNE        half1703
 	CMPB       18(AX), $0x00
-	JEQ        near1655
+	JEQ        near1705
 	MOVQ       R10, R12
 	ANDQ       $-256, R12
 	SHRQ       $0x06, R12
@@ -19541,19 +20020,19 @@ pair1652:
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x00000100, R10
-	JMP        asked1656
+	JMP        asked1706
 
-near1655:
+near1705:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1656:
-	JMP both1654
+asked1706:
+	JMP both1704
 
-half1653:
+half1703:
 	CMPB       18(AX), $0x00
-	JEQ        near1657
+	JEQ        near1707
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -19562,14 +20041,14 @@ half1653:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        asked1658
+	JMP        asked1708
 
-near1657:
+near1707:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1658:
-both1654:
+asked1708:
+both1704:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -19578,38 +20057,38 @@ both1654:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1659
+	JNE         half1709
 	CMPB        18(AX), $0x00
-	JEQ         near1661
-	JMP         asked1662
+	JEQ         near1711
+	JMP         asked1712
 
-near1661:
+near1711:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1662:
-	JMP both1660
+asked1712:
+	JMP both1710
 
-half1659:
+half1709:
 	CMPB 18(AX), $0x00
-	JEQ  near1663
-	JMP  asked1664
+	JEQ  near1713
+	JMP  asked1714
 
-near1663:
+near1713:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1664:
-both1660:
+asked1714:
+both1710:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R11
-	JNZ         pair1652
+	JNZ         pair1702
 
-summed1617:
+summed1667:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -19645,338 +20124,14 @@ summed1617:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1614
-
-cols1615:
-	LEAQ 16(CX), R9
-	CMPQ R9, R8
-	JGT  cols1666
+	JLE           cols1664
 
 cols1665:
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           plain1667
-	VCVTPD2PS    (R9)(CX*8), Y6
-	VCVTPD2PS    64(R9)(CX*8), Y4
-	VINSERTF64X4 $0x01, Y4, Z6, Z4
-	MOVQ         72(AX), R9
-	VCVTPD2PS    (R9)(CX*8), Y6
-	VCVTPD2PS    64(R9)(CX*8), Y5
-	VINSERTF64X4 $0x01, Y5, Z6, Z5
-	MOVQ         SI, R9
-	CMPB         40(AX), $0x00
-	JNE          half1669
-	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1670
+	LEAQ 16(CX), R9
+	CMPQ R9, R8
+	JGT  cols1716
 
-half1669:
-	IMUL3Q $0x00000020, CX, R10
-
-both1670:
-	ADDQ   SI, R10
-	CMPB   42(AX), $0x00
-	JNE    far1671
-	MOVQ   32(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
-
-far1671:
-	MOVQ   BX, R11
-	CMPB   16(AX), $0x00
-	JNE    half1672
-	IMUL3Q $0x00000040, CX, R12
-	JMP    both1673
-
-half1672:
-	IMUL3Q $0x00000020, CX, R12
-
-both1673:
-	ADDQ   BX, R12
-	CMPB   18(AX), $0x00
-	JNE    far1674
-	MOVQ   8(AX), R13
-	IMUL3Q $0x00000010, R13, R13
-	ADDQ   R13, R12
-
-far1674:
-	MOVQ $0x00000008, R13
-
-pair1675:
-	VPMOVZXWD  (R9)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	ADDQ       32(AX), R9
-	CMPB       40(AX), $0x00
-	JNE        half1676
-	CMPB       42(AX), $0x00
-	JEQ        near1678
-	MOVQ       R10, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R10
-	JMP        asked1679
-
-near1678:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1679:
-	JMP both1677
-
-half1676:
-	CMPB       42(AX), $0x00
-	JEQ        near1680
-	MOVQ       R10, R14
-	ANDQ       $-64, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	ADDQ       $0x00000040, R10
-	JMP        asked1681
-
-near1680:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1681:
-both1677:
-	VPMOVZXWD  (R11)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	ADDQ       8(AX), R11
-	CMPB       16(AX), $0x00
-	JNE        half1682
-	CMPB       18(AX), $0x00
-	JEQ        near1684
-	MOVQ       R12, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R12
-	JMP        asked1685
-
-near1684:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
-
-asked1685:
-	JMP both1683
-
-half1682:
-	CMPB       18(AX), $0x00
-	JEQ        near1686
-	MOVQ       R12, R14
-	ANDQ       $-64, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	ADDQ       $0x00000040, R12
-	JMP        asked1687
-
-near1686:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000020, R12
-
-asked1687:
-both1683:
-	VSUBPS      Z4, Z8, Z8
-	VMULPS      Z5, Z8, Z8
-	VADDPS      Z7, Z2, Z2
-	VFMADD231PS Z7, Z8, Z3
-	VPMOVZXWD   (R9)(CX*2), Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        32(AX), R9
-	CMPB        40(AX), $0x00
-	JNE         half1688
-	CMPB        42(AX), $0x00
-	JEQ         near1690
-	JMP         asked1691
-
-near1690:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1691:
-	JMP both1689
-
-half1688:
-	CMPB 42(AX), $0x00
-	JEQ  near1692
-	JMP  asked1693
-
-near1692:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1693:
-both1689:
-	VPMOVZXWD (R11)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-	ADDQ      8(AX), R11
-	CMPB      16(AX), $0x00
-	JNE       half1694
-	CMPB      18(AX), $0x00
-	JEQ       near1696
-	JMP       asked1697
-
-near1696:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
-
-asked1697:
-	JMP both1695
-
-half1694:
-	CMPB 18(AX), $0x00
-	JEQ  near1698
-	JMP  asked1699
-
-near1698:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000020, R12
-
-asked1699:
-both1695:
-	VSUBPS      Z4, Z8, Z8
-	VMULPS      Z5, Z8, Z8
-	VADDPS      Z7, Z2, Z2
-	VFMADD231PS Z7, Z8, Z3
-	DECQ        R13
-	JNZ         pair1675
-	JMP         summed1668
-
-plain1667:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half1700
-	IMUL3Q $0x00000040, CX, R10
-	JMP    both1701
-
-half1700:
-	IMUL3Q $0x00000020, CX, R10
-
-both1701:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far1702
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
-
-far1702:
-	MOVQ $0x00000008, R11
-
-pair1703:
-	VPMOVZXWD  (R9)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-	ADDQ       8(AX), R9
-	CMPB       16(AX), $0x00
-	JNE        half1704
-	CMPB       18(AX), $0x00
-	JEQ        near1706
-	MOVQ       R10, R12
-	ANDQ       $-128, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	PREFETCHT0 20480(R12)
-	ADDQ       $0x00000080, R10
-	JMP        asked1707
-
-near1706:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1707:
-	JMP both1705
-
-half1704:
-	CMPB       18(AX), $0x00
-	JEQ        near1708
-	MOVQ       R10, R12
-	ANDQ       $-64, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	ADDQ       $0x00000040, R10
-	JMP        asked1709
-
-near1708:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1709:
-both1705:
-	VADDPS      Z4, Z2, Z2
-	VFMADD231PS Z4, Z4, Z3
-	VPMOVZXWD   (R9)(CX*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
-	CMPB        16(AX), $0x00
-	JNE         half1710
-	CMPB        18(AX), $0x00
-	JEQ         near1712
-	JMP         asked1713
-
-near1712:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1713:
-	JMP both1711
-
-half1710:
-	CMPB 18(AX), $0x00
-	JEQ  near1714
-	JMP  asked1715
-
-near1714:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1715:
-both1711:
-	VADDPS      Z4, Z2, Z2
-	VFMADD231PS Z4, Z4, Z3
-	DECQ        R11
-	JNZ         pair1703
-
-summed1668:
-	MOVQ          80(AX), R9
-	VCVTPS2PD     Y2, Z4
-	VADDPD        (R9)(CX*8), Z4, Z4
-	VMOVUPD       Z4, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z2, Y2
-	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
-	MOVQ          88(AX), R9
-	VCVTPS2PD     Y3, Z2
-	VADDPD        (R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z3, Y2
-	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
-	ADDQ          $0x10, CX
-	LEAQ          16(CX), R9
-	CMPQ          R9, R8
-	JLE           cols1665
-
-cols1666:
-	CMPQ         CX, R8
-	JGE          row1716
+cols1715:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
@@ -20028,22 +20183,22 @@ far1724:
 	MOVQ $0x00000008, R13
 
 pair1725:
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        32(AX), R9
-	CMPB        40(AX), $0x00
-	JNE         half1726
-	CMPB        42(AX), $0x00
-	JEQ         near1728
-	MOVQ        R10, R14
-	ANDQ        $-128, R14
-	SHRQ        $0x06, R14
-	RORB        $0x02, R14
-	SHLQ        $0x06, R14
-	PREFETCHT0  16384(R14)
-	PREFETCHT0  20480(R14)
-	ADDQ        $0x00000080, R10
-	JMP         asked1729
+	VPMOVZXWD  (R9)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	ADDQ       32(AX), R9
+	CMPB       40(AX), $0x00
+	JNE        half1726
+	CMPB       42(AX), $0x00
+	JEQ        near1728
+	MOVQ       R10, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R10
+	JMP        asked1729
 
 near1728:
 	PREFETCHT0 (R10)
@@ -20070,22 +20225,22 @@ near1730:
 
 asked1731:
 both1727:
-	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R11
-	CMPB        16(AX), $0x00
-	JNE         half1732
-	CMPB        18(AX), $0x00
-	JEQ         near1734
-	MOVQ        R12, R14
-	ANDQ        $-128, R14
-	SHRQ        $0x06, R14
-	RORB        $0x02, R14
-	SHLQ        $0x06, R14
-	PREFETCHT0  16384(R14)
-	PREFETCHT0  20480(R14)
-	ADDQ        $0x00000080, R12
-	JMP         asked1735
+	VPMOVZXWD  (R11)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	ADDQ       8(AX), R11
+	CMPB       16(AX), $0x00
+	JNE        half1732
+	CMPB       18(AX), $0x00
+	JEQ        near1734
+	MOVQ       R12, R14
+	ANDQ       $-128, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	ADDQ       $0x00000080, R12
+	JMP        asked1735
 
 near1734:
 	PREFETCHT0 (R12)
@@ -20116,7 +20271,7 @@ both1733:
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
+	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
@@ -20143,14 +20298,14 @@ near1742:
 
 asked1743:
 both1739:
-	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R11
-	CMPB        16(AX), $0x00
-	JNE         half1744
-	CMPB        18(AX), $0x00
-	JEQ         near1746
-	JMP         asked1747
+	VPMOVZXWD (R11)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+	ADDQ      8(AX), R11
+	CMPB      16(AX), $0x00
+	JNE       half1744
+	CMPB      18(AX), $0x00
+	JEQ       near1746
+	JMP       asked1747
 
 near1746:
 	PREFETCHT0 (R12)
@@ -20200,22 +20355,22 @@ far1752:
 	MOVQ $0x00000008, R11
 
 pair1753:
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
-	CMPB        16(AX), $0x00
-	JNE         half1754
-	CMPB        18(AX), $0x00
-	JEQ         near1756
-	MOVQ        R10, R12
-	ANDQ        $-128, R12
-	SHRQ        $0x06, R12
-	RORB        $0x02, R12
-	SHLQ        $0x06, R12
-	PREFETCHT0  16384(R12)
-	PREFETCHT0  20480(R12)
-	ADDQ        $0x00000080, R10
-	JMP         asked1757
+	VPMOVZXWD  (R9)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	ADDQ       8(AX), R9
+	CMPB       16(AX), $0x00
+	JNE        half1754
+	CMPB       18(AX), $0x00
+	JEQ        near1756
+	MOVQ       R10, R12
+	ANDQ       $-128, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	PREFETCHT0 20480(R12)
+	ADDQ       $0x00000080, R10
+	JMP        asked1757
 
 near1756:
 	PREFETCHT0 (R10)
@@ -20244,7 +20399,7 @@ asked1759:
 both1755:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
+	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
@@ -20293,8 +20448,332 @@ summed1718:
 	VCVTPS2PD     Y2, Z2
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
+	ADDQ          $0x10, CX
+	LEAQ          16(CX), R9
+	CMPQ          R9, R8
+	JLE           cols1715
 
-row1716:
+cols1716:
+	CMPQ         CX, R8
+	JGE          row1766
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           plain1767
+	VCVTPD2PS    (R9)(CX*8), Y6
+	VCVTPD2PS    64(R9)(CX*8), Y4
+	VINSERTF64X4 $0x01, Y4, Z6, Z4
+	MOVQ         72(AX), R9
+	VCVTPD2PS    (R9)(CX*8), Y6
+	VCVTPD2PS    64(R9)(CX*8), Y5
+	VINSERTF64X4 $0x01, Y5, Z6, Z5
+	MOVQ         SI, R9
+	CMPB         40(AX), $0x00
+	JNE          half1769
+	IMUL3Q       $0x00000040, CX, R10
+	JMP          both1770
+
+half1769:
+	IMUL3Q $0x00000020, CX, R10
+
+both1770:
+	ADDQ   SI, R10
+	CMPB   42(AX), $0x00
+	JNE    far1771
+	MOVQ   32(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
+
+far1771:
+	MOVQ   BX, R11
+	CMPB   16(AX), $0x00
+	JNE    half1772
+	IMUL3Q $0x00000040, CX, R12
+	JMP    both1773
+
+half1772:
+	IMUL3Q $0x00000020, CX, R12
+
+both1773:
+	ADDQ   BX, R12
+	CMPB   18(AX), $0x00
+	JNE    far1774
+	MOVQ   8(AX), R13
+	IMUL3Q $0x00000010, R13, R13
+	ADDQ   R13, R12
+
+far1774:
+	MOVQ $0x00000008, R13
+
+pair1775:
+	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        32(AX), R9
+	CMPB        40(AX), $0x00
+	JNE         half1776
+	CMPB        42(AX), $0x00
+	JEQ         near1778
+	MOVQ        R10, R14
+	ANDQ        $-128, R14
+	SHRQ        $0x06, R14
+	RORB        $0x02, R14
+	SHLQ        $0x06, R14
+	PREFETCHT0  16384(R14)
+	PREFETCHT0  20480(R14)
+	ADDQ        $0x00000080, R10
+	JMP         asked1779
+
+near1778:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1779:
+	JMP both1777
+
+half1776:
+	CMPB       42(AX), $0x00
+	JEQ        near1780
+	MOVQ       R10, R14
+	ANDQ       $-64, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	ADDQ       $0x00000040, R10
+	JMP        asked1781
+
+near1780:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1781:
+both1777:
+	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R11
+	CMPB        16(AX), $0x00
+	JNE         half1782
+	CMPB        18(AX), $0x00
+	JEQ         near1784
+	MOVQ        R12, R14
+	ANDQ        $-128, R14
+	SHRQ        $0x06, R14
+	RORB        $0x02, R14
+	SHLQ        $0x06, R14
+	PREFETCHT0  16384(R14)
+	PREFETCHT0  20480(R14)
+	ADDQ        $0x00000080, R12
+	JMP         asked1785
+
+near1784:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1785:
+	JMP both1783
+
+half1782:
+	CMPB       18(AX), $0x00
+	JEQ        near1786
+	MOVQ       R12, R14
+	ANDQ       $-64, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	ADDQ       $0x00000040, R12
+	JMP        asked1787
+
+near1786:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000020, R12
+
+asked1787:
+both1783:
+	VSUBPS      Z4, Z8, Z8
+	VMULPS      Z5, Z8, Z8
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z7, Z8, Z3
+	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        32(AX), R9
+	CMPB        40(AX), $0x00
+	JNE         half1788
+	CMPB        42(AX), $0x00
+	JEQ         near1790
+	JMP         asked1791
+
+near1790:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1791:
+	JMP both1789
+
+half1788:
+	CMPB 42(AX), $0x00
+	JEQ  near1792
+	JMP  asked1793
+
+near1792:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1793:
+both1789:
+	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R11
+	CMPB        16(AX), $0x00
+	JNE         half1794
+	CMPB        18(AX), $0x00
+	JEQ         near1796
+	JMP         asked1797
+
+near1796:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000040, R12
+
+asked1797:
+	JMP both1795
+
+half1794:
+	CMPB 18(AX), $0x00
+	JEQ  near1798
+	JMP  asked1799
+
+near1798:
+	PREFETCHT0 (R12)
+	ADDQ       $0x00000020, R12
+
+asked1799:
+both1795:
+	VSUBPS      Z4, Z8, Z8
+	VMULPS      Z5, Z8, Z8
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z7, Z8, Z3
+	DECQ        R13
+	JNZ         pair1775
+	JMP         summed1768
+
+plain1767:
+	MOVQ   BX, R9
+	CMPB   16(AX), $0x00
+	JNE    half1800
+	IMUL3Q $0x00000040, CX, R10
+	JMP    both1801
+
+half1800:
+	IMUL3Q $0x00000020, CX, R10
+
+both1801:
+	ADDQ   BX, R10
+	CMPB   18(AX), $0x00
+	JNE    far1802
+	MOVQ   8(AX), R11
+	IMUL3Q $0x00000010, R11, R11
+	ADDQ   R11, R10
+
+far1802:
+	MOVQ $0x00000008, R11
+
+pair1803:
+	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R9
+	CMPB        16(AX), $0x00
+	JNE         half1804
+	CMPB        18(AX), $0x00
+	JEQ         near1806
+	MOVQ        R10, R12
+	ANDQ        $-128, R12
+	SHRQ        $0x06, R12
+	RORB        $0x02, R12
+	SHLQ        $0x06, R12
+	PREFETCHT0  16384(R12)
+	PREFETCHT0  20480(R12)
+	ADDQ        $0x00000080, R10
+	JMP         asked1807
+
+near1806:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1807:
+	JMP both1805
+
+half1804:
+	CMPB       18(AX), $0x00
+	JEQ        near1808
+	MOVQ       R10, R12
+	ANDQ       $-64, R12
+	SHRQ       $0x06, R12
+	RORB       $0x02, R12
+	SHLQ       $0x06, R12
+	PREFETCHT0 16384(R12)
+	ADDQ       $0x00000040, R10
+	JMP        asked1809
+
+near1808:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1809:
+both1805:
+	VADDPS      Z4, Z2, Z2
+	VFMADD231PS Z4, Z4, Z3
+	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R9
+	CMPB        16(AX), $0x00
+	JNE         half1810
+	CMPB        18(AX), $0x00
+	JEQ         near1812
+	JMP         asked1813
+
+near1812:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000040, R10
+
+asked1813:
+	JMP both1811
+
+half1810:
+	CMPB 18(AX), $0x00
+	JEQ  near1814
+	JMP  asked1815
+
+near1814:
+	PREFETCHT0 (R10)
+	ADDQ       $0x00000020, R10
+
+asked1815:
+both1811:
+	VADDPS      Z4, Z2, Z2
+	VFMADD231PS Z4, Z4, Z3
+	DECQ        R11
+	JNZ         pair1803
+
+summed1768:
+	MOVQ          80(AX), R9
+	VCVTPS2PD     Y2, Z4
+	VADDPD        (R9)(CX*8), Z4, Z4
+	VMOVUPD       Z4, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z2, Y2
+	VCVTPS2PD     Y2, Z2
+	VADDPD        64(R9)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R9)(CX*8)
+	MOVQ          88(AX), R9
+	VCVTPS2PD     Y3, Z2
+	VADDPD        (R9)(CX*8), Z2, Z2
+	VMOVUPD       Z2, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VCVTPS2PD     Y2, Z2
+	VADDPD        64(R9)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R9)(CX*8)
+
+row1766:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20328,19 +20807,19 @@ row1716:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1612
+	JMP  group1662
 
-group1613:
-wide1610:
-group1766:
+group1663:
+wide1660:
+group1816:
 	CMPQ DI, $0x08
-	JLT  group1767
+	JLT  group1817
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1769
+	JGT  cols1819
 
-cols1768:
+cols1818:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20353,7 +20832,7 @@ cols1768:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1770
+	JZ      plain1820
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -20368,52 +20847,52 @@ cols1768:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1772
+	JNE     half1822
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1773
+	JMP     both1823
 
-half1772:
+half1822:
 	IMUL3Q $0x00000010, CX, R9
 
-both1773:
+both1823:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1774
+	JNE    far1824
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1774:
+far1824:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1775
+	JNE    half1825
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1776
+	JMP    both1826
 
-half1775:
+half1825:
 	IMUL3Q $0x00000010, CX, R11
 
-both1776:
+both1826:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1777
+	JNE    far1827
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1777:
+far1827:
 	MOVQ $0x00000004, R12
 
-pair1778:
+pair1828:
 	CMPB      40(AX), $0x00
-	JNE       half1779
+	JNE       half1829
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1780
+	JMP       both1830
 
-half1779:
+half1829:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20427,12 +20906,12 @@ half1779:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1780:
+both1830:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1781
+	JNE        half1831
 	CMPB       42(AX), $0x00
-	JEQ        near1783
+	JEQ        near1833
 	MOVQ       R9, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20443,19 +20922,19 @@ both1780:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R9
-	JMP        asked1784
+	JMP        asked1834
 
-near1783:
+near1833:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1784:
-	JMP both1782
+asked1834:
+	JMP both1832
 
-half1781:
+half1831:
 	CMPB       42(AX), $0x00
-	JEQ        near1785
+	JEQ        near1835
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20464,23 +20943,23 @@ half1781:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1786
+	JMP        asked1836
 
-near1785:
+near1835:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1786:
-both1782:
+asked1836:
+both1832:
 	CMPB      16(AX), $0x00
-	JNE       half1787
+	JNE       half1837
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1788
+	JMP       both1838
 
-half1787:
+half1837:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20494,12 +20973,12 @@ half1787:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1788:
+both1838:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1789
+	JNE        half1839
 	CMPB       18(AX), $0x00
-	JEQ        near1791
+	JEQ        near1841
 	MOVQ       R11, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20510,19 +20989,19 @@ both1788:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R11
-	JMP        asked1792
+	JMP        asked1842
 
-near1791:
+near1841:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1792:
-	JMP both1790
+asked1842:
+	JMP both1840
 
-half1789:
+half1839:
 	CMPB       18(AX), $0x00
-	JEQ        near1793
+	JEQ        near1843
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20531,14 +21010,14 @@ half1789:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1794
+	JMP        asked1844
 
-near1793:
+near1843:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1794:
-both1790:
+asked1844:
+both1840:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -20556,14 +21035,14 @@ both1790:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	CMPB        40(AX), $0x00
-	JNE         half1795
+	JNE         half1845
 	VCVTPS2PD   (R8)(CX*4), Z16
 	VCVTPS2PD   32(R8)(CX*4), Z17
 	VCVTPS2PD   64(R8)(CX*4), Z18
 	VCVTPS2PD   96(R8)(CX*4), Z19
-	JMP         both1796
+	JMP         both1846
 
-half1795:
+half1845:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20577,42 +21056,42 @@ half1795:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1796:
+both1846:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1797
+	JNE  half1847
 	CMPB 42(AX), $0x00
-	JEQ  near1799
-	JMP  asked1800
+	JEQ  near1849
+	JMP  asked1850
 
-near1799:
+near1849:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1800:
-	JMP both1798
+asked1850:
+	JMP both1848
 
-half1797:
+half1847:
 	CMPB 42(AX), $0x00
-	JEQ  near1801
-	JMP  asked1802
+	JEQ  near1851
+	JMP  asked1852
 
-near1801:
+near1851:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1802:
-both1798:
+asked1852:
+both1848:
 	CMPB      16(AX), $0x00
-	JNE       half1803
+	JNE       half1853
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1804
+	JMP       both1854
 
-half1803:
+half1853:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20626,33 +21105,33 @@ half1803:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1804:
+both1854:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1805
+	JNE  half1855
 	CMPB 18(AX), $0x00
-	JEQ  near1807
-	JMP  asked1808
+	JEQ  near1857
+	JMP  asked1858
 
-near1807:
+near1857:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1808:
-	JMP both1806
+asked1858:
+	JMP both1856
 
-half1805:
+half1855:
 	CMPB 18(AX), $0x00
-	JEQ  near1809
-	JMP  asked1810
+	JEQ  near1859
+	JMP  asked1860
 
-near1809:
+near1859:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1810:
-both1806:
+asked1860:
+both1856:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -20670,40 +21149,40 @@ both1806:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JNZ         pair1778
-	JMP         summed1771
+	JNZ         pair1828
+	JMP         summed1821
 
-plain1770:
+plain1820:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1811
+	JNE    half1861
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1812
+	JMP    both1862
 
-half1811:
+half1861:
 	IMUL3Q $0x00000010, CX, R9
 
-both1812:
+both1862:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1813
+	JNE    far1863
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1813:
+far1863:
 	MOVQ $0x00000004, R10
 
-pair1814:
+pair1864:
 	CMPB      16(AX), $0x00
-	JNE       half1815
+	JNE       half1865
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1816
+	JMP       both1866
 
-half1815:
+half1865:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20717,12 +21196,12 @@ half1815:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1816:
+both1866:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1817
+	JNE        half1867
 	CMPB       18(AX), $0x00
-	JEQ        near1819
+	JEQ        near1869
 	MOVQ       R9, R11
 	ANDQ       $-256, R11
 	SHRQ       $0x06, R11
@@ -20733,19 +21212,19 @@ both1816:
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x00000100, R9
-	JMP        asked1820
+	JMP        asked1870
 
-near1819:
+near1869:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1820:
-	JMP both1818
+asked1870:
+	JMP both1868
 
-half1817:
+half1867:
 	CMPB       18(AX), $0x00
-	JEQ        near1821
+	JEQ        near1871
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -20754,14 +21233,14 @@ half1817:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1822
+	JMP        asked1872
 
-near1821:
+near1871:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1822:
-both1818:
+asked1872:
+both1868:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -20771,14 +21250,14 @@ both1818:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	CMPB        16(AX), $0x00
-	JNE         half1823
+	JNE         half1873
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
 	VCVTPS2PD   64(R8)(CX*4), Z10
 	VCVTPS2PD   96(R8)(CX*4), Z11
-	JMP         both1824
+	JMP         both1874
 
-half1823:
+half1873:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20792,33 +21271,33 @@ half1823:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1824:
+both1874:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1825
+	JNE  half1875
 	CMPB 18(AX), $0x00
-	JEQ  near1827
-	JMP  asked1828
+	JEQ  near1877
+	JMP  asked1878
 
-near1827:
+near1877:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1828:
-	JMP both1826
+asked1878:
+	JMP both1876
 
-half1825:
+half1875:
 	CMPB 18(AX), $0x00
-	JEQ  near1829
-	JMP  asked1830
+	JEQ  near1879
+	JMP  asked1880
 
-near1829:
+near1879:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1830:
-both1826:
+asked1880:
+both1876:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -20828,9 +21307,9 @@ both1826:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JNZ         pair1814
+	JNZ         pair1864
 
-summed1771:
+summed1821:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20844,14 +21323,14 @@ summed1771:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1768
+	JLE     cols1818
 
-cols1769:
+cols1819:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1832
+	JGT  cols1882
 
-cols1831:
+cols1881:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20860,7 +21339,7 @@ cols1831:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1833
+	JZ      plain1883
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -20869,50 +21348,50 @@ cols1831:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1835
+	JNE     half1885
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1836
+	JMP     both1886
 
-half1835:
+half1885:
 	IMUL3Q $0x00000010, CX, R9
 
-both1836:
+both1886:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1837
+	JNE    far1887
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1837:
+far1887:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1838
+	JNE    half1888
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1839
+	JMP    both1889
 
-half1838:
+half1888:
 	IMUL3Q $0x00000010, CX, R11
 
-both1839:
+both1889:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1840
+	JNE    far1890
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1840:
+far1890:
 	MOVQ $0x00000004, R12
 
-pair1841:
+pair1891:
 	CMPB      40(AX), $0x00
-	JNE       half1842
+	JNE       half1892
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1843
+	JMP       both1893
 
-half1842:
+half1892:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20920,12 +21399,12 @@ half1842:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1843:
+both1893:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1844
+	JNE        half1894
 	CMPB       42(AX), $0x00
-	JEQ        near1846
+	JEQ        near1896
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20934,18 +21413,18 @@ both1843:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1847
+	JMP        asked1897
 
-near1846:
+near1896:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1847:
-	JMP both1845
+asked1897:
+	JMP both1895
 
-half1844:
+half1894:
 	CMPB       42(AX), $0x00
-	JEQ        near1848
+	JEQ        near1898
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -20953,21 +21432,21 @@ half1844:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1849
+	JMP        asked1899
 
-near1848:
+near1898:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1849:
-both1845:
+asked1899:
+both1895:
 	CMPB      16(AX), $0x00
-	JNE       half1850
+	JNE       half1900
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1851
+	JMP       both1901
 
-half1850:
+half1900:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -20975,12 +21454,12 @@ half1850:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1851:
+both1901:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1852
+	JNE        half1902
 	CMPB       18(AX), $0x00
-	JEQ        near1854
+	JEQ        near1904
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20989,18 +21468,18 @@ both1851:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1855
+	JMP        asked1905
 
-near1854:
+near1904:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1855:
-	JMP both1853
+asked1905:
+	JMP both1903
 
-half1852:
+half1902:
 	CMPB       18(AX), $0x00
-	JEQ        near1856
+	JEQ        near1906
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21008,14 +21487,14 @@ half1852:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1857
+	JMP        asked1907
 
-near1856:
+near1906:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1857:
-both1853:
+asked1907:
+both1903:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21025,12 +21504,12 @@ both1853:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	CMPB        40(AX), $0x00
-	JNE         half1858
+	JNE         half1908
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
-	JMP         both1859
+	JMP         both1909
 
-half1858:
+half1908:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21038,39 +21517,39 @@ half1858:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1859:
+both1909:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1860
+	JNE  half1910
 	CMPB 42(AX), $0x00
-	JEQ  near1862
-	JMP  asked1863
+	JEQ  near1912
+	JMP  asked1913
 
-near1862:
+near1912:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1863:
-	JMP both1861
+asked1913:
+	JMP both1911
 
-half1860:
+half1910:
 	CMPB 42(AX), $0x00
-	JEQ  near1864
-	JMP  asked1865
+	JEQ  near1914
+	JMP  asked1915
 
-near1864:
+near1914:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1865:
-both1861:
+asked1915:
+both1911:
 	CMPB      16(AX), $0x00
-	JNE       half1866
+	JNE       half1916
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1867
+	JMP       both1917
 
-half1866:
+half1916:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -21078,32 +21557,32 @@ half1866:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1867:
+both1917:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1868
+	JNE  half1918
 	CMPB 18(AX), $0x00
-	JEQ  near1870
-	JMP  asked1871
+	JEQ  near1920
+	JMP  asked1921
 
-near1870:
+near1920:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1871:
-	JMP both1869
+asked1921:
+	JMP both1919
 
-half1868:
+half1918:
 	CMPB 18(AX), $0x00
-	JEQ  near1872
-	JMP  asked1873
+	JEQ  near1922
+	JMP  asked1923
 
-near1872:
+near1922:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1873:
-both1869:
+asked1923:
+both1919:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21113,38 +21592,38 @@ both1869:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JNZ         pair1841
-	JMP         summed1834
+	JNZ         pair1891
+	JMP         summed1884
 
-plain1833:
+plain1883:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1874
+	JNE    half1924
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1875
+	JMP    both1925
 
-half1874:
+half1924:
 	IMUL3Q $0x00000010, CX, R9
 
-both1875:
+both1925:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1876
+	JNE    far1926
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1876:
+far1926:
 	MOVQ $0x00000004, R10
 
-pair1877:
+pair1927:
 	CMPB      16(AX), $0x00
-	JNE       half1878
+	JNE       half1928
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1879
+	JMP       both1929
 
-half1878:
+half1928:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21152,12 +21631,12 @@ half1878:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1879:
+both1929:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1880
+	JNE        half1930
 	CMPB       18(AX), $0x00
-	JEQ        near1882
+	JEQ        near1932
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21166,18 +21645,18 @@ both1879:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1883
+	JMP        asked1933
 
-near1882:
+near1932:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1883:
-	JMP both1881
+asked1933:
+	JMP both1931
 
-half1880:
+half1930:
 	CMPB       18(AX), $0x00
-	JEQ        near1884
+	JEQ        near1934
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21185,25 +21664,25 @@ half1880:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1885
+	JMP        asked1935
 
-near1884:
+near1934:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1885:
-both1881:
+asked1935:
+both1931:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	CMPB        16(AX), $0x00
-	JNE         half1886
+	JNE         half1936
 	VCVTPS2PD   (R8)(CX*4), Z4
 	VCVTPS2PD   32(R8)(CX*4), Z5
-	JMP         both1887
+	JMP         both1937
 
-half1886:
+half1936:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21211,40 +21690,40 @@ half1886:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1887:
+both1937:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1888
+	JNE  half1938
 	CMPB 18(AX), $0x00
-	JEQ  near1890
-	JMP  asked1891
+	JEQ  near1940
+	JMP  asked1941
 
-near1890:
+near1940:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1891:
-	JMP both1889
+asked1941:
+	JMP both1939
 
-half1888:
+half1938:
 	CMPB 18(AX), $0x00
-	JEQ  near1892
-	JMP  asked1893
+	JEQ  near1942
+	JMP  asked1943
 
-near1892:
+near1942:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1893:
-both1889:
+asked1943:
+both1939:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JNZ         pair1877
+	JNZ         pair1927
 
-summed1834:
+summed1884:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21254,79 +21733,79 @@ summed1834:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1831
+	JLE     cols1881
 
-cols1832:
+cols1882:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1895
+	JGT  cols1945
 
-cols1894:
+cols1944:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1896
+	JZ      plain1946
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1898
+	JNE     half1948
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1899
+	JMP     both1949
 
-half1898:
+half1948:
 	IMUL3Q $0x00000010, CX, R9
 
-both1899:
+both1949:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1900
+	JNE    far1950
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1900:
+far1950:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1901
+	JNE    half1951
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1902
+	JMP    both1952
 
-half1901:
+half1951:
 	IMUL3Q $0x00000010, CX, R11
 
-both1902:
+both1952:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1903
+	JNE    far1953
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1903:
+far1953:
 	MOVQ $0x00000004, R12
 
-pair1904:
+pair1954:
 	CMPB      40(AX), $0x00
-	JNE       half1905
+	JNE       half1955
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1906
+	JMP       both1956
 
-half1905:
+half1955:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1906:
+both1956:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1907
+	JNE        half1957
 	CMPB       42(AX), $0x00
-	JEQ        near1909
+	JEQ        near1959
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21334,18 +21813,18 @@ both1906:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1910
+	JMP        asked1960
 
-near1909:
+near1959:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1910:
-	JMP both1908
+asked1960:
+	JMP both1958
 
-half1907:
+half1957:
 	CMPB       42(AX), $0x00
-	JEQ        near1911
+	JEQ        near1961
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21353,30 +21832,30 @@ half1907:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked1912
+	JMP        asked1962
 
-near1911:
+near1961:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1912:
-both1908:
+asked1962:
+both1958:
 	CMPB      16(AX), $0x00
-	JNE       half1913
+	JNE       half1963
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1914
+	JMP       both1964
 
-half1913:
+half1963:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1914:
+both1964:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1915
+	JNE        half1965
 	CMPB       18(AX), $0x00
-	JEQ        near1917
+	JEQ        near1967
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21384,18 +21863,18 @@ both1914:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1918
+	JMP        asked1968
 
-near1917:
+near1967:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1918:
-	JMP both1916
+asked1968:
+	JMP both1966
 
-half1915:
+half1965:
 	CMPB       18(AX), $0x00
-	JEQ        near1919
+	JEQ        near1969
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21403,136 +21882,136 @@ half1915:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked1920
+	JMP        asked1970
 
-near1919:
+near1969:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1920:
-both1916:
+asked1970:
+both1966:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1921
+	JNE         half1971
 	VCVTPS2PD   (R8)(CX*4), Z4
-	JMP         both1922
+	JMP         both1972
 
-half1921:
+half1971:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1922:
+both1972:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1923
+	JNE  half1973
 	CMPB 42(AX), $0x00
-	JEQ  near1925
-	JMP  asked1926
+	JEQ  near1975
+	JMP  asked1976
 
-near1925:
+near1975:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1926:
-	JMP both1924
+asked1976:
+	JMP both1974
 
-half1923:
+half1973:
 	CMPB 42(AX), $0x00
-	JEQ  near1927
-	JMP  asked1928
+	JEQ  near1977
+	JMP  asked1978
 
-near1927:
+near1977:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1928:
-both1924:
+asked1978:
+both1974:
 	CMPB      16(AX), $0x00
-	JNE       half1929
+	JNE       half1979
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1930
+	JMP       both1980
 
-half1929:
+half1979:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1930:
+both1980:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1931
+	JNE  half1981
 	CMPB 18(AX), $0x00
-	JEQ  near1933
-	JMP  asked1934
+	JEQ  near1983
+	JMP  asked1984
 
-near1933:
+near1983:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1934:
-	JMP both1932
+asked1984:
+	JMP both1982
 
-half1931:
+half1981:
 	CMPB 18(AX), $0x00
-	JEQ  near1935
-	JMP  asked1936
+	JEQ  near1985
+	JMP  asked1986
 
-near1935:
+near1985:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1936:
-both1932:
+asked1986:
+both1982:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1904
-	JMP         summed1897
+	JNZ         pair1954
+	JMP         summed1947
 
-plain1896:
+plain1946:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1937
+	JNE    half1987
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1938
+	JMP    both1988
 
-half1937:
+half1987:
 	IMUL3Q $0x00000010, CX, R9
 
-both1938:
+both1988:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1939
+	JNE    far1989
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1939:
+far1989:
 	MOVQ $0x00000004, R10
 
-pair1940:
+pair1990:
 	CMPB      16(AX), $0x00
-	JNE       half1941
+	JNE       half1991
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1942
+	JMP       both1992
 
-half1941:
+half1991:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1942:
+both1992:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1943
+	JNE        half1993
 	CMPB       18(AX), $0x00
-	JEQ        near1945
+	JEQ        near1995
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21540,18 +22019,18 @@ both1942:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1946
+	JMP        asked1996
 
-near1945:
+near1995:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1946:
-	JMP both1944
+asked1996:
+	JMP both1994
 
-half1943:
+half1993:
 	CMPB       18(AX), $0x00
-	JEQ        near1947
+	JEQ        near1997
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21559,58 +22038,58 @@ half1943:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked1948
+	JMP        asked1998
 
-near1947:
+near1997:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1948:
-both1944:
+asked1998:
+both1994:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half1949
+	JNE         half1999
 	VCVTPS2PD   (R8)(CX*4), Z2
-	JMP         both1950
+	JMP         both2000
 
-half1949:
+half1999:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1950:
+both2000:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1951
+	JNE  half2001
 	CMPB 18(AX), $0x00
-	JEQ  near1953
-	JMP  asked1954
+	JEQ  near2003
+	JMP  asked2004
 
-near1953:
+near2003:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1954:
-	JMP both1952
+asked2004:
+	JMP both2002
 
-half1951:
+half2001:
 	CMPB 18(AX), $0x00
-	JEQ  near1955
-	JMP  asked1956
+	JEQ  near2005
+	JMP  asked2006
 
-near1955:
+near2005:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1956:
-both1952:
+asked2006:
+both2002:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1940
+	JNZ         pair1990
 
-summed1897:
+summed1947:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21618,76 +22097,76 @@ summed1897:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1894
+	JLE     cols1944
 
-cols1895:
+cols1945:
 	CMPQ    CX, DX
-	JGE     row1957
+	JGE     row2007
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1958
+	JZ      plain2008
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1960
+	JNE     half2010
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1961
+	JMP     both2011
 
-half1960:
+half2010:
 	IMUL3Q $0x00000010, CX, R9
 
-both1961:
+both2011:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1962
+	JNE    far2012
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1962:
+far2012:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1963
+	JNE    half2013
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1964
+	JMP    both2014
 
-half1963:
+half2013:
 	IMUL3Q $0x00000010, CX, R11
 
-both1964:
+both2014:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1965
+	JNE    far2015
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1965:
+far2015:
 	MOVQ $0x00000004, R12
 
-pair1966:
+pair2016:
 	CMPB        40(AX), $0x00
-	JNE         half1967
+	JNE         half2017
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1968
+	JMP         both2018
 
-half1967:
+half2017:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1968:
+both2018:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1969
+	JNE        half2019
 	CMPB       42(AX), $0x00
-	JEQ        near1971
+	JEQ        near2021
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21695,18 +22174,18 @@ both1968:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1972
+	JMP        asked2022
 
-near1971:
+near2021:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1972:
-	JMP both1970
+asked2022:
+	JMP both2020
 
-half1969:
+half2019:
 	CMPB       42(AX), $0x00
-	JEQ        near1973
+	JEQ        near2023
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21714,30 +22193,30 @@ half1969:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked1974
+	JMP        asked2024
 
-near1973:
+near2023:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1974:
-both1970:
+asked2024:
+both2020:
 	CMPB        16(AX), $0x00
-	JNE         half1975
+	JNE         half2025
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1976
+	JMP         both2026
 
-half1975:
+half2025:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1976:
+both2026:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1977
+	JNE        half2027
 	CMPB       18(AX), $0x00
-	JEQ        near1979
+	JEQ        near2029
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21745,18 +22224,18 @@ both1976:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1980
+	JMP        asked2030
 
-near1979:
+near2029:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1980:
-	JMP both1978
+asked2030:
+	JMP both2028
 
-half1977:
+half2027:
 	CMPB       18(AX), $0x00
-	JEQ        near1981
+	JEQ        near2031
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21764,136 +22243,136 @@ half1977:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked1982
+	JMP        asked2032
 
-near1981:
+near2031:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1982:
-both1978:
+asked2032:
+both2028:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1983
+	JNE         half2033
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1984
+	JMP         both2034
 
-half1983:
+half2033:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1984:
+both2034:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1985
+	JNE  half2035
 	CMPB 42(AX), $0x00
-	JEQ  near1987
-	JMP  asked1988
+	JEQ  near2037
+	JMP  asked2038
 
-near1987:
+near2037:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1988:
-	JMP both1986
+asked2038:
+	JMP both2036
 
-half1985:
+half2035:
 	CMPB 42(AX), $0x00
-	JEQ  near1989
-	JMP  asked1990
+	JEQ  near2039
+	JMP  asked2040
 
-near1989:
+near2039:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1990:
-both1986:
+asked2040:
+both2036:
 	CMPB        16(AX), $0x00
-	JNE         half1991
+	JNE         half2041
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1992
+	JMP         both2042
 
-half1991:
+half2041:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1992:
+both2042:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1993
+	JNE  half2043
 	CMPB 18(AX), $0x00
-	JEQ  near1995
-	JMP  asked1996
+	JEQ  near2045
+	JMP  asked2046
 
-near1995:
+near2045:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1996:
-	JMP both1994
+asked2046:
+	JMP both2044
 
-half1993:
+half2043:
 	CMPB 18(AX), $0x00
-	JEQ  near1997
-	JMP  asked1998
+	JEQ  near2047
+	JMP  asked2048
 
-near1997:
+near2047:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1998:
-both1994:
+asked2048:
+both2044:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1966
-	JMP         summed1959
+	JNZ         pair2016
+	JMP         summed2009
 
-plain1958:
+plain2008:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1999
+	JNE    half2049
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2000
+	JMP    both2050
 
-half1999:
+half2049:
 	IMUL3Q $0x00000010, CX, R9
 
-both2000:
+both2050:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2001
+	JNE    far2051
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2001:
+far2051:
 	MOVQ $0x00000004, R10
 
-pair2002:
+pair2052:
 	CMPB        16(AX), $0x00
-	JNE         half2003
+	JNE         half2053
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2004
+	JMP         both2054
 
-half2003:
+half2053:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2004:
+both2054:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2005
+	JNE        half2055
 	CMPB       18(AX), $0x00
-	JEQ        near2007
+	JEQ        near2057
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21901,18 +22380,18 @@ both2004:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked2008
+	JMP        asked2058
 
-near2007:
+near2057:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2008:
-	JMP both2006
+asked2058:
+	JMP both2056
 
-half2005:
+half2055:
 	CMPB       18(AX), $0x00
-	JEQ        near2009
+	JEQ        near2059
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21920,64 +22399,64 @@ half2005:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2010
+	JMP        asked2060
 
-near2009:
+near2059:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2010:
-both2006:
+asked2060:
+both2056:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half2011
+	JNE         half2061
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2012
+	JMP         both2062
 
-half2011:
+half2061:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2012:
+both2062:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2013
+	JNE  half2063
 	CMPB 18(AX), $0x00
-	JEQ  near2015
-	JMP  asked2016
+	JEQ  near2065
+	JMP  asked2066
 
-near2015:
+near2065:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2016:
-	JMP both2014
+asked2066:
+	JMP both2064
 
-half2013:
+half2063:
 	CMPB 18(AX), $0x00
-	JEQ  near2017
-	JMP  asked2018
+	JEQ  near2067
+	JMP  asked2068
 
-near2017:
+near2067:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2018:
-both2014:
+asked2068:
+both2064:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair2002
+	JNZ         pair2052
 
-summed1959:
+summed2009:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1957:
+row2007:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -21995,18 +22474,18 @@ row1957:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group1766
+	JMP  group1816
 
-group1767:
-group2019:
+group1817:
+group2069:
 	CMPQ DI, $0x01
-	JLT  group2020
+	JLT  group2070
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols2022
+	JGT  cols2072
 
-cols2021:
+cols2071:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -22019,7 +22498,7 @@ cols2021:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2023
+	JZ      plain2073
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -22034,49 +22513,49 @@ cols2021:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2025
+	JNE     half2075
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2026
+	JMP     both2076
 
-half2025:
+half2075:
 	IMUL3Q $0x00000002, CX, R9
 
-both2026:
+both2076:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2027
+	JNE    far2077
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2027:
+far2077:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2028
+	JNE    half2078
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2029
+	JMP    both2079
 
-half2028:
+half2078:
 	IMUL3Q $0x00000002, CX, R10
 
-both2029:
+both2079:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2030
+	JNE    far2080
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2030:
+far2080:
 	CMPB      40(AX), $0x00
-	JNE       half2031
+	JNE       half2081
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both2032
+	JMP       both2082
 
-half2031:
+half2081:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -22090,17 +22569,17 @@ half2031:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both2032:
+both2082:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2033
+	JNE       half2083
 	VCVTPS2PD (R9)(CX*4), Z20
 	VCVTPS2PD 32(R9)(CX*4), Z21
 	VCVTPS2PD 64(R9)(CX*4), Z22
 	VCVTPS2PD 96(R9)(CX*4), Z23
-	JMP       both2034
+	JMP       both2084
 
-half2033:
+half2083:
 	VPMOVZXWD (R9)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -22114,7 +22593,7 @@ half2033:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both2034:
+both2084:
 	ADDQ        8(AX), R9
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
@@ -22132,36 +22611,36 @@ both2034:
 	VMULPD      Z15, Z23, Z23
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
-	JMP         summed2024
+	JMP         summed2074
 
-plain2023:
+plain2073:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2035
+	JNE    half2085
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2036
+	JMP    both2086
 
-half2035:
+half2085:
 	IMUL3Q $0x00000002, CX, R9
 
-both2036:
+both2086:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2037
+	JNE    far2087
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2037:
+far2087:
 	CMPB      16(AX), $0x00
-	JNE       half2038
+	JNE       half2088
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both2039
+	JMP       both2089
 
-half2038:
+half2088:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -22175,7 +22654,7 @@ half2038:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both2039:
+both2089:
 	ADDQ        8(AX), R8
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
@@ -22186,7 +22665,7 @@ both2039:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 
-summed2024:
+summed2074:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22200,14 +22679,14 @@ summed2024:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2021
+	JLE     cols2071
 
-cols2022:
+cols2072:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2041
+	JGT  cols2091
 
-cols2040:
+cols2090:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -22216,7 +22695,7 @@ cols2040:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2042
+	JZ      plain2092
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -22225,47 +22704,47 @@ cols2040:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2044
+	JNE     half2094
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2045
+	JMP     both2095
 
-half2044:
+half2094:
 	IMUL3Q $0x00000002, CX, R9
 
-both2045:
+both2095:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2046
+	JNE    far2096
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2046:
+far2096:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2047
+	JNE    half2097
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2048
+	JMP    both2098
 
-half2047:
+half2097:
 	IMUL3Q $0x00000002, CX, R10
 
-both2048:
+both2098:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2049
+	JNE    far2099
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2049:
+far2099:
 	CMPB      40(AX), $0x00
-	JNE       half2050
+	JNE       half2100
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both2051
+	JMP       both2101
 
-half2050:
+half2100:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -22273,15 +22752,15 @@ half2050:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both2051:
+both2101:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2052
+	JNE       half2102
 	VCVTPS2PD (R9)(CX*4), Z10
 	VCVTPS2PD 32(R9)(CX*4), Z11
-	JMP       both2053
+	JMP       both2103
 
-half2052:
+half2102:
 	VPMOVZXWD (R9)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -22289,7 +22768,7 @@ half2052:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both2053:
+both2103:
 	ADDQ        8(AX), R9
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
@@ -22299,34 +22778,34 @@ both2053:
 	VMULPD      Z7, Z11, Z11
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
-	JMP         summed2043
+	JMP         summed2093
 
-plain2042:
+plain2092:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2054
+	JNE    half2104
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2055
+	JMP    both2105
 
-half2054:
+half2104:
 	IMUL3Q $0x00000002, CX, R9
 
-both2055:
+both2105:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2056
+	JNE    far2106
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2056:
+far2106:
 	CMPB      16(AX), $0x00
-	JNE       half2057
+	JNE       half2107
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both2058
+	JMP       both2108
 
-half2057:
+half2107:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -22334,14 +22813,14 @@ half2057:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both2058:
+both2108:
 	ADDQ        8(AX), R8
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 
-summed2043:
+summed2093:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22351,125 +22830,125 @@ summed2043:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2040
+	JLE     cols2090
 
-cols2041:
+cols2091:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2060
+	JGT  cols2110
 
-cols2059:
+cols2109:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2061
+	JZ      plain2111
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2063
+	JNE     half2113
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2064
+	JMP     both2114
 
-half2063:
+half2113:
 	IMUL3Q $0x00000002, CX, R9
 
-both2064:
+both2114:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2065
+	JNE    far2115
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2065:
+far2115:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2066
+	JNE    half2116
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2067
+	JMP    both2117
 
-half2066:
+half2116:
 	IMUL3Q $0x00000002, CX, R10
 
-both2067:
+both2117:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2068
+	JNE    far2118
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2068:
+far2118:
 	CMPB      40(AX), $0x00
-	JNE       half2069
+	JNE       half2119
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both2070
+	JMP       both2120
 
-half2069:
+half2119:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both2070:
+both2120:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2071
+	JNE       half2121
 	VCVTPS2PD (R9)(CX*4), Z5
-	JMP       both2072
+	JMP       both2122
 
-half2071:
+half2121:
 	VPMOVZXWD (R9)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both2072:
+both2122:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2062
+	JMP         summed2112
 
-plain2061:
+plain2111:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2073
+	JNE    half2123
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2074
+	JMP    both2124
 
-half2073:
+half2123:
 	IMUL3Q $0x00000002, CX, R9
 
-both2074:
+both2124:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2075
+	JNE    far2125
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2075:
+far2125:
 	CMPB      16(AX), $0x00
-	JNE       half2076
+	JNE       half2126
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both2077
+	JMP       both2127
 
-half2076:
+half2126:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both2077:
+both2127:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2062:
+summed2112:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22477,134 +22956,134 @@ summed2062:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2059
+	JLE     cols2109
 
-cols2060:
+cols2110:
 	CMPQ    CX, DX
-	JGE     row2078
+	JGE     row2128
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2079
+	JZ      plain2129
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2081
+	JNE     half2131
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2082
+	JMP     both2132
 
-half2081:
+half2131:
 	IMUL3Q $0x00000002, CX, R9
 
-both2082:
+both2132:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2083
+	JNE    far2133
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2083:
+far2133:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2084
+	JNE    half2134
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2085
+	JMP    both2135
 
-half2084:
+half2134:
 	IMUL3Q $0x00000002, CX, R10
 
-both2085:
+both2135:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2086
+	JNE    far2136
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2086:
+far2136:
 	CMPB        40(AX), $0x00
-	JNE         half2087
+	JNE         half2137
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2088
+	JMP         both2138
 
-half2087:
+half2137:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2088:
+both2138:
 	ADDQ        32(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half2089
+	JNE         half2139
 	VCVTPS2PD.Z (R9)(CX*4), K1, Z5
-	JMP         both2090
+	JMP         both2140
 
-half2089:
+half2139:
 	VPMOVZXWD.Z (R9)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2090:
+both2140:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2080
+	JMP         summed2130
 
-plain2079:
+plain2129:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2091
+	JNE    half2141
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2092
+	JMP    both2142
 
-half2091:
+half2141:
 	IMUL3Q $0x00000002, CX, R9
 
-both2092:
+both2142:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2093
+	JNE    far2143
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2093:
+far2143:
 	CMPB        16(AX), $0x00
-	JNE         half2094
+	JNE         half2144
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2095
+	JMP         both2145
 
-half2094:
+half2144:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2095:
+both2145:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2080:
+summed2130:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row2078:
+row2128:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2019
+	JMP  group2069
 
-group2020:
+group2070:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -22624,15 +23103,15 @@ TEXT ·argmaxAVX512(SB), $16360-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K1
 	CMPB      16(AX), $0x00
-	JNE       half2098
+	JNE       half2148
 	CMPQ      DX, $0x18
-	JMP       both2099
+	JMP       both2149
 
-half2098:
+half2148:
 	CMPQ DX, $0x28
 
-both2099:
-	JGT          longer2097
+both2149:
+	JGT          longer2147
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -22641,15 +23120,15 @@ both2099:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2100:
+far2150:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far2100
+	JLT  far2150
 	MOVQ DI, 24(SP)
 
-sixteen2101:
+sixteen2151:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -22665,12 +23144,12 @@ sixteen2101:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         16(AX), $0x00
-	JNE          half2106
+	JNE          half2156
 	ADDQ         R9, R9
-	JMP          both2107
+	JMP          both2157
 
-half2106:
-both2107:
+half2156:
+both2157:
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -22683,7 +23162,7 @@ both2107:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have2103
+	JLE           have2153
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -22708,12 +23187,12 @@ both2107:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          16(AX), $0x00
-	JNE           half2108
+	JNE           half2158
 	ADDQ          R9, R9
-	JMP           both2109
+	JMP           both2159
 
-half2108:
-both2109:
+half2158:
+both2159:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	MOVQ  16(SP), R11
@@ -22724,16 +23203,16 @@ both2109:
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact2110
+	JGT   exact2160
 	MOVQ  R10, R9
 
-exact2110:
+exact2160:
 	CMPB 16(AX), $0x00
-	JNE  half2111
+	JNE  half2161
 
-piece2113:
+piece2163:
 	CMPQ            R9, $0x10
-	JLT             short2114
+	JLT             short2164
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -22781,11 +23260,11 @@ piece2113:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
 	SUBQ            $0x10, R9
-	JMP             piece2113
+	JMP             piece2163
 
-short2114:
+short2164:
 	TESTQ        R9, R9
-	JZ           pieces2115
+	JZ           pieces2165
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -22856,13 +23335,13 @@ short2114:
 	VMOVUPS      Z6, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 
-pieces2115:
-	JMP both2112
+pieces2165:
+	JMP both2162
 
-half2111:
-piece2116:
+half2161:
+piece2166:
 	CMPQ            R9, $0x10
-	JLT             short2117
+	JLT             short2167
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16232(SP), R8
@@ -22922,11 +23401,11 @@ piece2116:
 	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece2116
+	JMP             piece2166
 
-short2117:
+short2167:
 	TESTQ        R9, R9
-	JZ           pieces2118
+	JZ           pieces2168
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -23009,11 +23488,11 @@ short2117:
 	VMOVUPS      Z9, 384(DI)
 	VMOVUPS      Z3, 448(DI)
 
-pieces2118:
-both2112:
-	JMP read2105
+pieces2168:
+both2162:
+	JMP read2155
 
-have2103:
+have2153:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -23022,16 +23501,16 @@ have2103:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 16(AX), $0x00
-	JNE  half2119
+	JNE  half2169
 	ADDQ R13, R13
-	JMP  both2120
+	JMP  both2170
 
-half2119:
-both2120:
+half2169:
+both2170:
 	CMPB 16(AX), $0x00
-	JNE  half2121
+	JNE  half2171
 
-piece2123:
+piece2173:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -23066,11 +23545,11 @@ piece2123:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2123
-	JMP             both2122
+	JG              piece2173
+	JMP             both2172
 
-half2121:
-piece2124:
+half2171:
+piece2174:
 	VBROADCASTF32X4 (SI), Z2
 	VINSERTF32X4    $0x01, (R9), Z2, Z2
 	VINSERTF32X4    $0x02, (R10), Z2, Z2
@@ -23117,10 +23596,10 @@ piece2124:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2124
+	JG              piece2174
 
-both2122:
-read2105:
+both2172:
+read2155:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -23139,14 +23618,14 @@ read2105:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four2125:
+four2175:
 	VMAXPS       (BX)(SI*1), Z1, Z1
 	VMAXPS       64(BX)(SI*1), Z2, Z2
 	VMAXPS       128(BX)(SI*1), Z3, Z3
 	VMAXPS       192(BX)(SI*1), Z4, Z4
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four2125
+	JLT          four2175
 	VMAXPS       Z2, Z1, Z1
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z3, Z1, Z1
@@ -23161,48 +23640,48 @@ four2125:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near2126
+	JEQ          near2176
 	CMPB         16(AX), $0x00
-	JNE          near2126
+	JNE          near2176
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked2127
+	JMP          asked2177
 
-near2126:
-asked2127:
+near2176:
+asked2177:
 	CMPB 16(AX), $0x00
-	JNE  half2128
+	JNE  half2178
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2130:
+four2180:
 	CMPB       18(AX), $0x00
-	JEQ        near2131
+	JEQ        near2181
 	CMPB       16(AX), $0x00
-	JNE        near2131
+	JNE        near2181
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same2133
+	JNZ        same2183
 	ADDQ       $0x00003000, SI
 
-same2133:
-	JMP asked2132
+same2183:
+	JMP asked2182
 
-near2131:
+near2181:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked2132:
+asked2182:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -23216,15 +23695,15 @@ asked2132:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2130
-	JMP          both2129
+	JLT          four2180
+	JMP          both2179
 
-half2128:
+half2178:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2134:
+four2184:
 	PREFETCHT0   (SI)
 	PREFETCHT0   64(SI)
 	ADDQ         $0x00000080, SI
@@ -23241,9 +23720,9 @@ four2134:
 	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2134
+	JLT          four2184
 
-both2129:
+both2179:
 	VPBROADCASTD DX, Z1
 	VPCMPUD      $0x01, Z1, Z2, K1
 	VMOVDQU32.Z  Z2, K1, Z2
@@ -23255,38 +23734,38 @@ both2129:
 	VMOVDQU32    Z2, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen2101
-	JMP          done2096
+	JLT          sixteen2151
+	JMP          done2146
 
-longer2097:
+longer2147:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip2135
+	JEQ   skip2185
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip2135:
+skip2185:
 	MOVQ DI, 16352(SP)
 	MOVQ 24(AX), R8
 
-rows2136:
+rows2186:
 	CMPQ BX, 16352(SP)
-	JGE  none2137
+	JGE  none2187
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2138
+	JMP  row2188
 
-none2137:
+none2187:
 	XORQ DI, DI
 
-row2138:
+row2188:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -23296,60 +23775,60 @@ row2138:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2140
+	JGT          cols2190
 
-cols2139:
+cols2189:
 	CMPB       16(AX), $0x00
-	JNE        half2141
+	JNE        half2191
 	TESTQ      DI, DI
-	JZ         near2143
+	JZ         near2193
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2145
+	JNZ        same2195
 	ADDQ       $0x00003000, DI
 
-same2145:
-	JMP asked2144
+same2195:
+	JMP asked2194
 
-near2143:
+near2193:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked2144:
+asked2194:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both2142
+	JMP    both2192
 
-half2141:
+half2191:
 	TESTQ      DI, DI
-	JZ         near2146
+	JZ         near2196
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2147
+	JNZ        asked2197
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2148
+	JNZ        same2198
 	ADDQ       $0x00003000, DI
 
-same2148:
-	JMP asked2147
+same2198:
+	JMP asked2197
 
-near2146:
+near2196:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked2147:
+asked2197:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -23361,197 +23840,197 @@ asked2147:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both2142:
+both2192:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols2139
+	JLE  cols2189
 
-cols2140:
+cols2190:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols2150
+	JGT  cols2200
 
-cols2149:
+cols2199:
 	CMPB       16(AX), $0x00
-	JNE        half2151
+	JNE        half2201
 	TESTQ      DI, DI
-	JZ         near2153
+	JZ         near2203
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2154
+	JNZ        asked2204
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2155
+	JNZ        same2205
 	ADDQ       $0x00003000, DI
 
-same2155:
-	JMP asked2154
+same2205:
+	JMP asked2204
 
-near2153:
+near2203:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked2154:
+asked2204:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both2152
+	JMP    both2202
 
-half2151:
+half2201:
 	TESTQ      DI, DI
-	JZ         near2156
+	JZ         near2206
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2157
+	JNZ        asked2207
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2158
+	JNZ        same2208
 	ADDQ       $0x00003000, DI
 
-same2158:
-	JMP asked2157
+same2208:
+	JMP asked2207
 
-near2156:
+near2206:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2157:
+asked2207:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both2152:
+both2202:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols2149
+	JLE  cols2199
 
-cols2150:
+cols2200:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols2160
+	JGT  cols2210
 
-cols2159:
+cols2209:
 	CMPB       16(AX), $0x00
-	JNE        half2161
+	JNE        half2211
 	TESTQ      DI, DI
-	JZ         near2163
+	JZ         near2213
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2164
+	JNZ        asked2214
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2165
+	JNZ        same2215
 	ADDQ       $0x00003000, DI
 
-same2165:
-	JMP asked2164
+same2215:
+	JMP asked2214
 
-near2163:
+near2213:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2164:
+asked2214:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2162
+	JMP     both2212
 
-half2161:
+half2211:
 	TESTQ      DI, DI
-	JZ         near2166
+	JZ         near2216
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2167
+	JNZ        asked2217
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2168
+	JNZ        same2218
 	ADDQ       $0x00003000, DI
 
-same2168:
-	JMP asked2167
+same2218:
+	JMP asked2217
 
-near2166:
+near2216:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2167:
+asked2217:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2162:
+both2212:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2159
+	JLE    cols2209
 
-cols2160:
+cols2210:
 	CMPQ       CX, DX
-	JGE        row2169
+	JGE        row2219
 	CMPB       16(AX), $0x00
-	JNE        half2170
+	JNE        half2220
 	TESTQ      DI, DI
-	JZ         near2172
+	JZ         near2222
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2173
+	JNZ        asked2223
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2174
+	JNZ        same2224
 	ADDQ       $0x00003000, DI
 
-same2174:
-	JMP asked2173
+same2224:
+	JMP asked2223
 
-near2172:
+near2222:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2173:
+asked2223:
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2171
+	JMP       both2221
 
-half2170:
+half2220:
 	TESTQ      DI, DI
-	JZ         near2175
+	JZ         near2225
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2176
+	JNZ        asked2226
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2177
+	JNZ        same2227
 	ADDQ       $0x00003000, DI
 
-same2177:
-	JMP asked2176
+same2227:
+	JMP asked2226
 
-near2175:
+near2225:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2176:
+asked2226:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2171:
+both2221:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2169:
+row2219:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -23566,53 +24045,53 @@ row2169:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2179:
+next2229:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last2181
+	JGT     last2231
 	CMPB    16(AX), $0x00
-	JNE     half2182
+	JNE     half2232
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2183
+	JMP     both2233
 
-half2182:
+half2232:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2183:
+both2233:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found2178
+	JNZ    found2228
 	ADDQ   $0x10, CX
-	JMP    next2179
+	JMP    next2229
 
-last2181:
+last2231:
 	CMPQ      CX, DX
-	JGE       end2180
+	JGE       end2230
 	CMPB      16(AX), $0x00
-	JNE       half2184
+	JNE       half2234
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2185
+	JMP       both2235
 
-half2184:
+half2234:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2185:
+both2235:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, DI
 	TESTL  DI, DI
-	JNZ    found2178
+	JNZ    found2228
 	MOVQ   DX, CX
-	JMP    end2180
+	JMP    end2230
 
-found2178:
+found2228:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2180:
+end2230:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -23620,9 +24099,9 @@ end2180:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2136
+	JNZ     rows2186
 
-done2096:
+done2146:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23648,9 +24127,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2187
+	JGT       cols2237
 
-cols2186:
+cols2236:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -23680,11 +24159,11 @@ cols2186:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2186
+	JLE          cols2236
 
-cols2187:
+cols2237:
 	CMPQ         CX, DX
-	JGE          row2188
+	JGE          row2238
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -23712,7 +24191,7 @@ cols2187:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2188:
+row2238:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23736,77 +24215,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2190
+	JGT       cols2240
 
-cols2189:
+cols2239:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2191
+	JZ           skip2241
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2192
+	JNE          first2242
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2192:
+first2242:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2193
+	JEQ         plain2243
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2194
+	JMP         moved2244
 
-plain2193:
+plain2243:
 	VMOVAPS Z3, Z1
 
-moved2194:
-skip2191:
+moved2244:
+skip2241:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2189
+	JLE          cols2239
 
-cols2190:
+cols2240:
 	CMPQ         CX, DX
-	JGE          row2195
+	JGE          row2245
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2196
+	JZ           skip2246
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2197
+	JNE          first2247
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2197:
+first2247:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2198
+	JEQ         plain2248
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2199
+	JMP         moved2249
 
-plain2198:
+plain2248:
 	VMOVAPS Z3, Z1
 
-moved2199:
-skip2196:
+moved2249:
+skip2246:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2195:
+row2245:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23829,31 +24308,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2200:
+rows2250:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2202
+	JGT  cols2252
 
-cols2201:
+cols2251:
 	CMPB       16(AX), $0x00
-	JNE        half2203
+	JNE        half2253
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2204
+	JMP        both2254
 
-half2203:
+half2253:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2204:
+both2254:
 	CMPB      16(AX), $0x00
-	JNE       half2205
+	JNE       half2255
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2206
+	JMP       both2256
 
-half2205:
+half2255:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23867,25 +24346,25 @@ half2205:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2206:
+both2256:
 	CMPB       40(AX), $0x00
-	JNE        half2207
+	JNE        half2257
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2208
+	JMP        both2258
 
-half2207:
+half2257:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2208:
+both2258:
 	CMPB      40(AX), $0x00
-	JNE       half2209
+	JNE       half2259
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2210
+	JMP       both2260
 
-half2209:
+half2259:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -23899,7 +24378,7 @@ half2209:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2210:
+both2260:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -23907,30 +24386,30 @@ both2210:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2201
+	JLE         cols2251
 
-cols2202:
+cols2252:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2212
+	JGT  cols2262
 
-cols2211:
+cols2261:
 	CMPB       16(AX), $0x00
-	JNE        half2213
+	JNE        half2263
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2214
+	JMP        both2264
 
-half2213:
+half2263:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2214:
+both2264:
 	CMPB      16(AX), $0x00
-	JNE       half2215
+	JNE       half2265
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2216
+	JMP       both2266
 
-half2215:
+half2265:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23938,23 +24417,23 @@ half2215:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2216:
+both2266:
 	CMPB       40(AX), $0x00
-	JNE        half2217
+	JNE        half2267
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2218
+	JMP        both2268
 
-half2217:
+half2267:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2218:
+both2268:
 	CMPB      40(AX), $0x00
-	JNE       half2219
+	JNE       half2269
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2220
+	JMP       both2270
 
-half2219:
+half2269:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -23962,140 +24441,140 @@ half2219:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2220:
+both2270:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2211
+	JLE         cols2261
 
-cols2212:
+cols2262:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2222
+	JGT  cols2272
 
-cols2221:
+cols2271:
 	CMPB       16(AX), $0x00
-	JNE        half2223
+	JNE        half2273
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2224
+	JMP        both2274
 
-half2223:
+half2273:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2224:
+both2274:
 	CMPB      16(AX), $0x00
-	JNE       half2225
+	JNE       half2275
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2226
+	JMP       both2276
 
-half2225:
+half2275:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2226:
+both2276:
 	CMPB       40(AX), $0x00
-	JNE        half2227
+	JNE        half2277
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2228
+	JMP        both2278
 
-half2227:
+half2277:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2228:
+both2278:
 	CMPB      40(AX), $0x00
-	JNE       half2229
+	JNE       half2279
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2230
+	JMP       both2280
 
-half2229:
+half2279:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2230:
+both2280:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2221
+	JLE         cols2271
 
-cols2222:
+cols2272:
 	CMPQ       CX, DX
-	JGE        row2231
+	JGE        row2281
 	CMPB       16(AX), $0x00
-	JNE        half2232
+	JNE        half2282
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2233
+	JMP        both2283
 
-half2232:
+half2282:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2233:
+both2283:
 	CMPB       16(AX), $0x00
-	JNE        half2234
+	JNE        half2284
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2235
+	JMP        both2285
 
-half2234:
+half2284:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2236:
+copy2286:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2236
+	JNZ       copy2286
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2235:
+both2285:
 	CMPB       40(AX), $0x00
-	JNE        half2237
+	JNE        half2287
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2238
+	JMP        both2288
 
-half2237:
+half2287:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2238:
+both2288:
 	CMPB       40(AX), $0x00
-	JNE        half2239
+	JNE        half2289
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2240
+	JMP        both2290
 
-half2239:
+half2289:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2241:
+copy2291:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2241
+	JNZ       copy2291
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2240:
+both2290:
 	VFMADD231PD Y5, Y6, Y1
 
-row2231:
+row2281:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2200
+	JNZ          rows2250
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -24126,69 +24605,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2242:
+rows2292:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2244
+	JGT  cols2294
 
-cols2243:
+cols2293:
 	CMPB       16(AX), $0x00
-	JNE        half2245
+	JNE        half2295
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2246
+	JMP        both2296
 
-half2245:
+half2295:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2246:
+both2296:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2243
+	JLE         cols2293
 
-cols2244:
+cols2294:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2248
+	JGT  cols2298
 
-cols2247:
+cols2297:
 	CMPB       16(AX), $0x00
-	JNE        half2249
+	JNE        half2299
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2250
+	JMP        both2300
 
-half2249:
+half2299:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2250:
+both2300:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2247
+	JLE         cols2297
 
-cols2248:
+cols2298:
 	CMPQ       CX, DX
-	JGE        row2251
+	JGE        row2301
 	CMPB       16(AX), $0x00
-	JNE        half2252
+	JNE        half2302
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2253
+	JMP        both2303
 
-half2252:
+half2302:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -24196,21 +24675,21 @@ half2252:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2254:
+copy2304:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2254
+	JNZ       copy2304
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2253:
+both2303:
 	VFMADD231PS Y6, Y1, Y2
 
-row2251:
+row2301:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2242
+	JNZ          rows2292
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -24239,15 +24718,15 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2255:
+group2305:
 	CMPQ DI, $0x08
-	JLT  group2256
+	JLT  group2306
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2258
+	JGT  cols2308
 
-cols2257:
+cols2307:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -24256,7 +24735,7 @@ cols2257:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2259
+	JZ      plain2309
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -24265,50 +24744,50 @@ cols2257:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2261
+	JNE     half2311
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2262
+	JMP     both2312
 
-half2261:
+half2311:
 	IMUL3Q $0x00000010, CX, R9
 
-both2262:
+both2312:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2263
+	JNE    far2313
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2263:
+far2313:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2264
+	JNE    half2314
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2265
+	JMP    both2315
 
-half2264:
+half2314:
 	IMUL3Q $0x00000010, CX, R11
 
-both2265:
+both2315:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2266
+	JNE    far2316
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2266:
+far2316:
 	MOVQ $0x00000004, R12
 
-pair2267:
+pair2317:
 	CMPB      40(AX), $0x00
-	JNE       half2268
+	JNE       half2318
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2269
+	JMP       both2319
 
-half2268:
+half2318:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24316,12 +24795,12 @@ half2268:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2269:
+both2319:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2270
+	JNE        half2320
 	CMPB       42(AX), $0x00
-	JEQ        near2272
+	JEQ        near2322
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24329,18 +24808,18 @@ both2269:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked2273
+	JMP        asked2323
 
-near2272:
+near2322:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2273:
-	JMP both2271
+asked2323:
+	JMP both2321
 
-half2270:
+half2320:
 	CMPB       42(AX), $0x00
-	JEQ        near2274
+	JEQ        near2324
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24348,21 +24827,21 @@ half2270:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2275
+	JMP        asked2325
 
-near2274:
+near2324:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2275:
-both2271:
+asked2325:
+both2321:
 	CMPB      16(AX), $0x00
-	JNE       half2276
+	JNE       half2326
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2277
+	JMP       both2327
 
-half2276:
+half2326:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24370,12 +24849,12 @@ half2276:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2277:
+both2327:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2278
+	JNE        half2328
 	CMPB       18(AX), $0x00
-	JEQ        near2280
+	JEQ        near2330
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24383,18 +24862,18 @@ both2277:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked2281
+	JMP        asked2331
 
-near2280:
+near2330:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2281:
-	JMP both2279
+asked2331:
+	JMP both2329
 
-half2278:
+half2328:
 	CMPB       18(AX), $0x00
-	JEQ        near2282
+	JEQ        near2332
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24402,14 +24881,14 @@ half2278:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2283
+	JMP        asked2333
 
-near2282:
+near2332:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2283:
-both2279:
+asked2333:
+both2329:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24419,12 +24898,12 @@ both2279:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	CMPB        40(AX), $0x00
-	JNE         half2284
+	JNE         half2334
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2285
+	JMP         both2335
 
-half2284:
+half2334:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24432,39 +24911,39 @@ half2284:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2285:
+both2335:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2286
+	JNE  half2336
 	CMPB 42(AX), $0x00
-	JEQ  near2288
-	JMP  asked2289
+	JEQ  near2338
+	JMP  asked2339
 
-near2288:
+near2338:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2289:
-	JMP both2287
+asked2339:
+	JMP both2337
 
-half2286:
+half2336:
 	CMPB 42(AX), $0x00
-	JEQ  near2290
-	JMP  asked2291
+	JEQ  near2340
+	JMP  asked2341
 
-near2290:
+near2340:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2291:
-both2287:
+asked2341:
+both2337:
 	CMPB      16(AX), $0x00
-	JNE       half2292
+	JNE       half2342
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2293
+	JMP       both2343
 
-half2292:
+half2342:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24472,32 +24951,32 @@ half2292:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2293:
+both2343:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2294
+	JNE  half2344
 	CMPB 18(AX), $0x00
-	JEQ  near2296
-	JMP  asked2297
+	JEQ  near2346
+	JMP  asked2347
 
-near2296:
+near2346:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2297:
-	JMP both2295
+asked2347:
+	JMP both2345
 
-half2294:
+half2344:
 	CMPB 18(AX), $0x00
-	JEQ  near2298
-	JMP  asked2299
+	JEQ  near2348
+	JMP  asked2349
 
-near2298:
+near2348:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2299:
-both2295:
+asked2349:
+both2345:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24507,38 +24986,38 @@ both2295:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JNZ         pair2267
-	JMP         summed2260
+	JNZ         pair2317
+	JMP         summed2310
 
-plain2259:
+plain2309:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2300
+	JNE    half2350
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2301
+	JMP    both2351
 
-half2300:
+half2350:
 	IMUL3Q $0x00000010, CX, R9
 
-both2301:
+both2351:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2302
+	JNE    far2352
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2302:
+far2352:
 	MOVQ $0x00000004, R10
 
-pair2303:
+pair2353:
 	CMPB      16(AX), $0x00
-	JNE       half2304
+	JNE       half2354
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2305
+	JMP       both2355
 
-half2304:
+half2354:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24546,12 +25025,12 @@ half2304:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2305:
+both2355:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2306
+	JNE        half2356
 	CMPB       18(AX), $0x00
-	JEQ        near2308
+	JEQ        near2358
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24559,18 +25038,18 @@ both2305:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked2309
+	JMP        asked2359
 
-near2308:
+near2358:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2309:
-	JMP both2307
+asked2359:
+	JMP both2357
 
-half2306:
+half2356:
 	CMPB       18(AX), $0x00
-	JEQ        near2310
+	JEQ        near2360
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24578,25 +25057,25 @@ half2306:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2311
+	JMP        asked2361
 
-near2310:
+near2360:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2311:
-both2307:
+asked2361:
+both2357:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	CMPB        16(AX), $0x00
-	JNE         half2312
+	JNE         half2362
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2313
+	JMP         both2363
 
-half2312:
+half2362:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24604,40 +25083,40 @@ half2312:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2313:
+both2363:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2314
+	JNE  half2364
 	CMPB 18(AX), $0x00
-	JEQ  near2316
-	JMP  asked2317
+	JEQ  near2366
+	JMP  asked2367
 
-near2316:
+near2366:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2317:
-	JMP both2315
+asked2367:
+	JMP both2365
 
-half2314:
+half2364:
 	CMPB 18(AX), $0x00
-	JEQ  near2318
-	JMP  asked2319
+	JEQ  near2368
+	JMP  asked2369
 
-near2318:
+near2368:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2319:
-both2315:
+asked2369:
+both2365:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JNZ         pair2303
+	JNZ         pair2353
 
-summed2260:
+summed2310:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -24647,79 +25126,79 @@ summed2260:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2257
+	JLE     cols2307
 
-cols2258:
+cols2308:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2321
+	JGT  cols2371
 
-cols2320:
+cols2370:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2322
+	JZ      plain2372
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2324
+	JNE     half2374
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2325
+	JMP     both2375
 
-half2324:
+half2374:
 	IMUL3Q $0x00000010, CX, R9
 
-both2325:
+both2375:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2326
+	JNE    far2376
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2326:
+far2376:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2327
+	JNE    half2377
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2328
+	JMP    both2378
 
-half2327:
+half2377:
 	IMUL3Q $0x00000010, CX, R11
 
-both2328:
+both2378:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2329
+	JNE    far2379
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2329:
+far2379:
 	MOVQ $0x00000004, R12
 
-pair2330:
+pair2380:
 	CMPB      40(AX), $0x00
-	JNE       half2331
+	JNE       half2381
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2332
+	JMP       both2382
 
-half2331:
+half2381:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2332:
+both2382:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2333
+	JNE        half2383
 	CMPB       42(AX), $0x00
-	JEQ        near2335
+	JEQ        near2385
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24727,18 +25206,18 @@ both2332:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2336
+	JMP        asked2386
 
-near2335:
+near2385:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2336:
-	JMP both2334
+asked2386:
+	JMP both2384
 
-half2333:
+half2383:
 	CMPB       42(AX), $0x00
-	JEQ        near2337
+	JEQ        near2387
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24746,30 +25225,30 @@ half2333:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2338
+	JMP        asked2388
 
-near2337:
+near2387:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2338:
-both2334:
+asked2388:
+both2384:
 	CMPB      16(AX), $0x00
-	JNE       half2339
+	JNE       half2389
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2340
+	JMP       both2390
 
-half2339:
+half2389:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2340:
+both2390:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2341
+	JNE        half2391
 	CMPB       18(AX), $0x00
-	JEQ        near2343
+	JEQ        near2393
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24777,18 +25256,18 @@ both2340:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2344
+	JMP        asked2394
 
-near2343:
+near2393:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2344:
-	JMP both2342
+asked2394:
+	JMP both2392
 
-half2341:
+half2391:
 	CMPB       18(AX), $0x00
-	JEQ        near2345
+	JEQ        near2395
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24796,136 +25275,136 @@ half2341:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2346
+	JMP        asked2396
 
-near2345:
+near2395:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2346:
-both2342:
+asked2396:
+both2392:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2347
+	JNE         half2397
 	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2348
+	JMP         both2398
 
-half2347:
+half2397:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2348:
+both2398:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2349
+	JNE  half2399
 	CMPB 42(AX), $0x00
-	JEQ  near2351
-	JMP  asked2352
+	JEQ  near2401
+	JMP  asked2402
 
-near2351:
+near2401:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2352:
-	JMP both2350
+asked2402:
+	JMP both2400
 
-half2349:
+half2399:
 	CMPB 42(AX), $0x00
-	JEQ  near2353
-	JMP  asked2354
+	JEQ  near2403
+	JMP  asked2404
 
-near2353:
+near2403:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2354:
-both2350:
+asked2404:
+both2400:
 	CMPB      16(AX), $0x00
-	JNE       half2355
+	JNE       half2405
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2356
+	JMP       both2406
 
-half2355:
+half2405:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2356:
+both2406:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2357
+	JNE  half2407
 	CMPB 18(AX), $0x00
-	JEQ  near2359
-	JMP  asked2360
+	JEQ  near2409
+	JMP  asked2410
 
-near2359:
+near2409:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2360:
-	JMP both2358
+asked2410:
+	JMP both2408
 
-half2357:
+half2407:
 	CMPB 18(AX), $0x00
-	JEQ  near2361
-	JMP  asked2362
+	JEQ  near2411
+	JMP  asked2412
 
-near2361:
+near2411:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2362:
-both2358:
+asked2412:
+both2408:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2330
-	JMP         summed2323
+	JNZ         pair2380
+	JMP         summed2373
 
-plain2322:
+plain2372:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2363
+	JNE    half2413
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2364
+	JMP    both2414
 
-half2363:
+half2413:
 	IMUL3Q $0x00000010, CX, R9
 
-both2364:
+both2414:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2365
+	JNE    far2415
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2365:
+far2415:
 	MOVQ $0x00000004, R10
 
-pair2366:
+pair2416:
 	CMPB      16(AX), $0x00
-	JNE       half2367
+	JNE       half2417
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2368
+	JMP       both2418
 
-half2367:
+half2417:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2368:
+both2418:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2369
+	JNE        half2419
 	CMPB       18(AX), $0x00
-	JEQ        near2371
+	JEQ        near2421
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24933,18 +25412,18 @@ both2368:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2372
+	JMP        asked2422
 
-near2371:
+near2421:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2372:
-	JMP both2370
+asked2422:
+	JMP both2420
 
-half2369:
+half2419:
 	CMPB       18(AX), $0x00
-	JEQ        near2373
+	JEQ        near2423
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -24952,58 +25431,58 @@ half2369:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2374
+	JMP        asked2424
 
-near2373:
+near2423:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2374:
-both2370:
+asked2424:
+both2420:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2375
+	JNE         half2425
 	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2376
+	JMP         both2426
 
-half2375:
+half2425:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2376:
+both2426:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2377
+	JNE  half2427
 	CMPB 18(AX), $0x00
-	JEQ  near2379
-	JMP  asked2380
+	JEQ  near2429
+	JMP  asked2430
 
-near2379:
+near2429:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2380:
-	JMP both2378
+asked2430:
+	JMP both2428
 
-half2377:
+half2427:
 	CMPB 18(AX), $0x00
-	JEQ  near2381
-	JMP  asked2382
+	JEQ  near2431
+	JMP  asked2432
 
-near2381:
+near2431:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2382:
-both2378:
+asked2432:
+both2428:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2366
+	JNZ         pair2416
 
-summed2323:
+summed2373:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25011,88 +25490,88 @@ summed2323:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2320
+	JLE     cols2370
 
-cols2321:
+cols2371:
 	CMPQ    CX, DX
-	JGE     row2383
+	JGE     row2433
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2384
+	JZ      plain2434
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2386
+	JNE     half2436
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2387
+	JMP     both2437
 
-half2386:
+half2436:
 	IMUL3Q $0x00000010, CX, R9
 
-both2387:
+both2437:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2388
+	JNE    far2438
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2388:
+far2438:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2389
+	JNE    half2439
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2390
+	JMP    both2440
 
-half2389:
+half2439:
 	IMUL3Q $0x00000010, CX, R11
 
-both2390:
+both2440:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2391
+	JNE    far2441
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2391:
+far2441:
 	MOVQ $0x00000004, R12
 
-pair2392:
+pair2442:
 	CMPB       40(AX), $0x00
-	JNE        half2393
+	JNE        half2443
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2394
+	JMP        both2444
 
-half2393:
+half2443:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2395:
+copy2445:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2395
+	JNZ       copy2445
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2394:
+both2444:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2396
+	JNE        half2446
 	CMPB       42(AX), $0x00
-	JEQ        near2398
+	JEQ        near2448
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25100,18 +25579,18 @@ both2394:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2399
+	JMP        asked2449
 
-near2398:
+near2448:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2399:
-	JMP both2397
+asked2449:
+	JMP both2447
 
-half2396:
+half2446:
 	CMPB       42(AX), $0x00
-	JEQ        near2400
+	JEQ        near2450
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25119,42 +25598,42 @@ half2396:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2401
+	JMP        asked2451
 
-near2400:
+near2450:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2401:
-both2397:
+asked2451:
+both2447:
 	CMPB       16(AX), $0x00
-	JNE        half2402
+	JNE        half2452
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2403
+	JMP        both2453
 
-half2402:
+half2452:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2404:
+copy2454:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2404
+	JNZ       copy2454
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2403:
+both2453:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2405
+	JNE        half2455
 	CMPB       18(AX), $0x00
-	JEQ        near2407
+	JEQ        near2457
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25162,18 +25641,18 @@ both2403:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2408
+	JMP        asked2458
 
-near2407:
+near2457:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2408:
-	JMP both2406
+asked2458:
+	JMP both2456
 
-half2405:
+half2455:
 	CMPB       18(AX), $0x00
-	JEQ        near2409
+	JEQ        near2459
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25181,172 +25660,172 @@ half2405:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2410
+	JMP        asked2460
 
-near2409:
+near2459:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2410:
-both2406:
+asked2460:
+both2456:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2411
+	JNE         half2461
 	VMASKMOVPS  (R8)(CX*4), X0, X5
 	VCVTPS2PD   X5, Y5
-	JMP         both2412
+	JMP         both2462
 
-half2411:
+half2461:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2413:
+copy2463:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2413
+	JNZ       copy2463
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2412:
+both2462:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2414
+	JNE  half2464
 	CMPB 42(AX), $0x00
-	JEQ  near2416
-	JMP  asked2417
+	JEQ  near2466
+	JMP  asked2467
 
-near2416:
+near2466:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2417:
-	JMP both2415
+asked2467:
+	JMP both2465
 
-half2414:
+half2464:
 	CMPB 42(AX), $0x00
-	JEQ  near2418
-	JMP  asked2419
+	JEQ  near2468
+	JMP  asked2469
 
-near2418:
+near2468:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2419:
-both2415:
+asked2469:
+both2465:
 	CMPB       16(AX), $0x00
-	JNE        half2420
+	JNE        half2470
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2421
+	JMP        both2471
 
-half2420:
+half2470:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2422:
+copy2472:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2422
+	JNZ       copy2472
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2421:
+both2471:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2423
+	JNE  half2473
 	CMPB 18(AX), $0x00
-	JEQ  near2425
-	JMP  asked2426
+	JEQ  near2475
+	JMP  asked2476
 
-near2425:
+near2475:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2426:
-	JMP both2424
+asked2476:
+	JMP both2474
 
-half2423:
+half2473:
 	CMPB 18(AX), $0x00
-	JEQ  near2427
-	JMP  asked2428
+	JEQ  near2477
+	JMP  asked2478
 
-near2427:
+near2477:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2428:
-both2424:
+asked2478:
+both2474:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2392
-	JMP         summed2385
+	JNZ         pair2442
+	JMP         summed2435
 
-plain2384:
+plain2434:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2429
+	JNE    half2479
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2430
+	JMP    both2480
 
-half2429:
+half2479:
 	IMUL3Q $0x00000010, CX, R9
 
-both2430:
+both2480:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2431
+	JNE    far2481
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2431:
+far2481:
 	MOVQ $0x00000004, R10
 
-pair2432:
+pair2482:
 	CMPB       16(AX), $0x00
-	JNE        half2433
+	JNE        half2483
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2434
+	JMP        both2484
 
-half2433:
+half2483:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2435:
+copy2485:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2435
+	JNZ       copy2485
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2434:
+both2484:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2436
+	JNE        half2486
 	CMPB       18(AX), $0x00
-	JEQ        near2438
+	JEQ        near2488
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25354,18 +25833,18 @@ both2434:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2439
+	JMP        asked2489
 
-near2438:
+near2488:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2439:
-	JMP both2437
+asked2489:
+	JMP both2487
 
-half2436:
+half2486:
 	CMPB       18(AX), $0x00
-	JEQ        near2440
+	JEQ        near2490
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25373,76 +25852,76 @@ half2436:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2441
+	JMP        asked2491
 
-near2440:
+near2490:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2441:
-both2437:
+asked2491:
+both2487:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2442
+	JNE         half2492
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both2443
+	JMP         both2493
 
-half2442:
+half2492:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2444:
+copy2494:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2444
+	JNZ       copy2494
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2443:
+both2493:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2445
+	JNE  half2495
 	CMPB 18(AX), $0x00
-	JEQ  near2447
-	JMP  asked2448
+	JEQ  near2497
+	JMP  asked2498
 
-near2447:
+near2497:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2448:
-	JMP both2446
+asked2498:
+	JMP both2496
 
-half2445:
+half2495:
 	CMPB 18(AX), $0x00
-	JEQ  near2449
-	JMP  asked2450
+	JEQ  near2499
+	JMP  asked2500
 
-near2449:
+near2499:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2450:
-both2446:
+asked2500:
+both2496:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2432
+	JNZ         pair2482
 
-summed2385:
+summed2435:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2383:
+row2433:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -25460,18 +25939,18 @@ row2383:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group2255
+	JMP  group2305
 
-group2256:
-group2451:
+group2306:
+group2501:
 	CMPQ DI, $0x01
-	JLT  group2452
+	JLT  group2502
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2454
+	JGT  cols2504
 
-cols2453:
+cols2503:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -25480,7 +25959,7 @@ cols2453:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2455
+	JZ      plain2505
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -25489,47 +25968,47 @@ cols2453:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2457
+	JNE     half2507
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2458
+	JMP     both2508
 
-half2457:
+half2507:
 	IMUL3Q $0x00000002, CX, R9
 
-both2458:
+both2508:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2459
+	JNE    far2509
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2459:
+far2509:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2460
+	JNE    half2510
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2461
+	JMP    both2511
 
-half2460:
+half2510:
 	IMUL3Q $0x00000002, CX, R10
 
-both2461:
+both2511:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2462
+	JNE    far2512
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2462:
+far2512:
 	CMPB      40(AX), $0x00
-	JNE       half2463
+	JNE       half2513
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2464
+	JMP       both2514
 
-half2463:
+half2513:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -25537,15 +26016,15 @@ half2463:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2464:
+both2514:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2465
+	JNE       half2515
 	VCVTPS2PD (R9)(CX*4), Y11
 	VCVTPS2PD 16(R9)(CX*4), Y12
-	JMP       both2466
+	JMP       both2516
 
-half2465:
+half2515:
 	VPMOVZXWD (R9)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -25553,7 +26032,7 @@ half2465:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2466:
+both2516:
 	ADDQ        8(AX), R9
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
@@ -25563,34 +26042,34 @@ both2466:
 	VMULPD      Y8, Y12, Y12
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
-	JMP         summed2456
+	JMP         summed2506
 
-plain2455:
+plain2505:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2467
+	JNE    half2517
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2468
+	JMP    both2518
 
-half2467:
+half2517:
 	IMUL3Q $0x00000002, CX, R9
 
-both2468:
+both2518:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2469
+	JNE    far2519
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2469:
+far2519:
 	CMPB      16(AX), $0x00
-	JNE       half2470
+	JNE       half2520
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2471
+	JMP       both2521
 
-half2470:
+half2520:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25598,14 +26077,14 @@ half2470:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2471:
+both2521:
 	ADDQ        8(AX), R8
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 
-summed2456:
+summed2506:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25615,125 +26094,125 @@ summed2456:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2453
+	JLE     cols2503
 
-cols2454:
+cols2504:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2473
+	JGT  cols2523
 
-cols2472:
+cols2522:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2474
+	JZ      plain2524
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2476
+	JNE     half2526
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2477
+	JMP     both2527
 
-half2476:
+half2526:
 	IMUL3Q $0x00000002, CX, R9
 
-both2477:
+both2527:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2478
+	JNE    far2528
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2478:
+far2528:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2479
+	JNE    half2529
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2480
+	JMP    both2530
 
-half2479:
+half2529:
 	IMUL3Q $0x00000002, CX, R10
 
-both2480:
+both2530:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2481
+	JNE    far2531
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2481:
+far2531:
 	CMPB      40(AX), $0x00
-	JNE       half2482
+	JNE       half2532
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2483
+	JMP       both2533
 
-half2482:
+half2532:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2483:
+both2533:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2484
+	JNE       half2534
 	VCVTPS2PD (R9)(CX*4), Y6
-	JMP       both2485
+	JMP       both2535
 
-half2484:
+half2534:
 	VPMOVZXWD (R9)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2485:
+both2535:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2475
+	JMP         summed2525
 
-plain2474:
+plain2524:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2486
+	JNE    half2536
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2487
+	JMP    both2537
 
-half2486:
+half2536:
 	IMUL3Q $0x00000002, CX, R9
 
-both2487:
+both2537:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2488
+	JNE    far2538
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2488:
+far2538:
 	CMPB      16(AX), $0x00
-	JNE       half2489
+	JNE       half2539
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2490
+	JMP       both2540
 
-half2489:
+half2539:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2490:
+both2540:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2475:
+summed2525:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25741,170 +26220,170 @@ summed2475:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2472
+	JLE     cols2522
 
-cols2473:
+cols2523:
 	CMPQ    CX, DX
-	JGE     row2491
+	JGE     row2541
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2492
+	JZ      plain2542
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2494
+	JNE     half2544
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2495
+	JMP     both2545
 
-half2494:
+half2544:
 	IMUL3Q $0x00000002, CX, R9
 
-both2495:
+both2545:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2496
+	JNE    far2546
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2496:
+far2546:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2497
+	JNE    half2547
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2498
+	JMP    both2548
 
-half2497:
+half2547:
 	IMUL3Q $0x00000002, CX, R10
 
-both2498:
+both2548:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2499
+	JNE    far2549
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2499:
+far2549:
 	CMPB       40(AX), $0x00
-	JNE        half2500
+	JNE        half2550
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2501
+	JMP        both2551
 
-half2500:
+half2550:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
 	LEAQ    (R8)(CX*2), R12
 
-copy2502:
+copy2552:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy2502
+	JNZ       copy2552
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2501:
+both2551:
 	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2503
+	JNE        half2553
 	VMASKMOVPS (R9)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2504
+	JMP        both2554
 
-half2503:
+half2553:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (R9)(CX*2), R11
 
-copy2505:
+copy2555:
 	MOVW      -2(R11)(R8*2), R10
 	MOVW      R10, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2505
+	JNZ       copy2555
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2504:
+both2554:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2493
+	JMP         summed2543
 
-plain2492:
+plain2542:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2506
+	JNE    half2556
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2507
+	JMP    both2557
 
-half2506:
+half2556:
 	IMUL3Q $0x00000002, CX, R9
 
-both2507:
+both2557:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2508
+	JNE    far2558
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2508:
+far2558:
 	CMPB       16(AX), $0x00
-	JNE        half2509
+	JNE        half2559
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2510
+	JMP        both2560
 
-half2509:
+half2559:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy2511:
+copy2561:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2511
+	JNZ       copy2561
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2510:
+both2560:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2493:
+summed2543:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2491:
+row2541:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2451
+	JMP  group2501
 
-group2452:
+group2502:
 	VZEROUPPER
 	RET
 
@@ -25922,30 +26401,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2513
+	JEQ     skip2563
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2513:
+skip2563:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2514:
+rows2564:
 	CMPQ BX, 16(SP)
-	JGE  none2515
+	JGE  none2565
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2516
+	JMP  row2566
 
-none2515:
+none2565:
 	XORQ DI, DI
 
-row2516:
+row2566:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -25953,198 +26432,198 @@ row2516:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2518
+	JGT          cols2568
 
-cols2517:
+cols2567:
 	CMPB       16(AX), $0x00
-	JNE        half2519
+	JNE        half2569
 	TESTQ      DI, DI
-	JZ         near2521
+	JZ         near2571
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2522
+	JNZ        asked2572
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2523
+	JNZ        same2573
 	ADDQ       $0x00003000, DI
 
-same2523:
-	JMP asked2522
+same2573:
+	JMP asked2572
 
-near2521:
+near2571:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2522:
+asked2572:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2520
+	JMP    both2570
 
-half2519:
+half2569:
 	TESTQ      DI, DI
-	JZ         near2524
+	JZ         near2574
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2525
+	JNZ        asked2575
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2526
+	JNZ        same2576
 	ADDQ       $0x00003000, DI
 
-same2526:
-	JMP asked2525
+same2576:
+	JMP asked2575
 
-near2524:
+near2574:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2525:
+asked2575:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2520:
+both2570:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2517
+	JLE  cols2567
 
-cols2518:
+cols2568:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2528
+	JGT  cols2578
 
-cols2527:
+cols2577:
 	CMPB       16(AX), $0x00
-	JNE        half2529
+	JNE        half2579
 	TESTQ      DI, DI
-	JZ         near2531
+	JZ         near2581
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2532
+	JNZ        asked2582
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2533
+	JNZ        same2583
 	ADDQ       $0x00003000, DI
 
-same2533:
-	JMP asked2532
+same2583:
+	JMP asked2582
 
-near2531:
+near2581:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2532:
+asked2582:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2530
+	JMP     both2580
 
-half2529:
+half2579:
 	TESTQ      DI, DI
-	JZ         near2534
+	JZ         near2584
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2535
+	JNZ        asked2585
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2536
+	JNZ        same2586
 	ADDQ       $0x00003000, DI
 
-same2536:
-	JMP asked2535
+same2586:
+	JMP asked2585
 
-near2534:
+near2584:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2535:
+asked2585:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2530:
+both2580:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2527
+	JLE    cols2577
 
-cols2528:
+cols2578:
 	CMPQ       CX, DX
-	JGE        row2537
+	JGE        row2587
 	CMPB       16(AX), $0x00
-	JNE        half2538
+	JNE        half2588
 	TESTQ      DI, DI
-	JZ         near2540
+	JZ         near2590
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2541
+	JNZ        asked2591
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2542
+	JNZ        same2592
 	ADDQ       $0x00003000, DI
 
-same2542:
-	JMP asked2541
+same2592:
+	JMP asked2591
 
-near2540:
+near2590:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2541:
+asked2591:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2539
+	JMP        both2589
 
-half2538:
+half2588:
 	TESTQ      DI, DI
-	JZ         near2543
+	JZ         near2593
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2544
+	JNZ        asked2594
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2545
+	JNZ        same2595
 	ADDQ       $0x00003000, DI
 
-same2545:
-	JMP asked2544
+same2595:
+	JMP asked2594
 
-near2543:
+near2593:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2544:
+asked2594:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2546:
+copy2596:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2546
+	JNZ       copy2596
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2539:
+both2589:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2537:
+row2587:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -26155,64 +26634,64 @@ row2537:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2548:
+next2598:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2550
+	JGT     last2600
 	CMPB    16(AX), $0x00
-	JNE     half2551
+	JNE     half2601
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2552
+	JMP     both2602
 
-half2551:
+half2601:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2552:
+both2602:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2547
+	JNZ       found2597
 	ADDQ      $0x08, CX
-	JMP       next2548
+	JMP       next2598
 
-last2550:
+last2600:
 	CMPQ       CX, DX
-	JGE        end2549
+	JGE        end2599
 	CMPB       16(AX), $0x00
-	JNE        half2553
+	JNE        half2603
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2554
+	JMP        both2604
 
-half2553:
+half2603:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2555:
+copy2605:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2555
+	JNZ       copy2605
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2554:
+both2604:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2547
+	JNZ       found2597
 	MOVQ      DX, CX
-	JMP       end2549
+	JMP       end2599
 
-found2547:
+found2597:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2549:
+end2599:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -26220,7 +26699,7 @@ end2549:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2514
+	JNZ     rows2564
 	VZEROUPPER
 	RET
 
@@ -26241,9 +26720,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2557
+	JGT     cols2607
 
-cols2556:
+cols2606:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -26273,11 +26752,11 @@ cols2556:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2556
+	JLE          cols2606
 
-cols2557:
+cols2607:
 	CMPQ         CX, DX
-	JGE          row2558
+	JGE          row2608
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -26305,7 +26784,7 @@ cols2557:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2558:
+row2608:
 	VZEROUPPER
 	RET
 
@@ -26324,1504 +26803,1383 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2560
+	JGT     cols2610
 
-cols2559:
+cols2609:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2561
+	JZ           skip2611
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2562
+	JNE          first2612
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2562:
+first2612:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2563
+	JEQ         plain2613
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2564
+	JMP         moved2614
 
-plain2563:
+plain2613:
 	VMOVAPS Y4, Y2
 
-moved2564:
-skip2561:
+moved2614:
+skip2611:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2559
+	JLE          cols2609
 
-cols2560:
+cols2610:
 	CMPQ         CX, DX
-	JGE          row2565
+	JGE          row2615
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2566
+	JZ           skip2616
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2567
+	JNE          first2617
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2567:
+first2617:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2568
+	JEQ         plain2618
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2569
+	JMP         moved2619
 
-plain2568:
+plain2618:
 	VMOVAPS Y4, Y2
 
-moved2569:
-skip2566:
+moved2619:
+skip2616:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2565:
+row2615:
 	VZEROUPPER
 	RET
 
 // func keptAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2, MMX+
-TEXT ·keptAVX512(SB), $48-8
+TEXT ·keptAVX512(SB), $1056-8
 	MOVQ         a+0(FP), AX
 	MOVQ         64(AX), CX
 	MOVQ         (AX), DX
 	MOVQ         56(AX), BX
 	MOVQ         72(AX), SI
-	XORQ         DI, DI
-	XORQ         R8, R8
-	VPBROADCASTD 16(AX), Y0
-	VPADDD       elementEight<>+0(SB), Y0, Y0
-	MOVQ         $0x9e3779b97f4a7c15, R9
-	VPBROADCASTQ R9, Z1
-	MOVQ         $0xbf58476d1ce4e5b9, R9
-	VPBROADCASTQ R9, Z2
-	MOVQ         $0x94d049bb133111eb, R9
-	VPBROADCASTQ R9, Z3
-	MOVQ         $0x0000000000000001, R9
-	VPBROADCASTQ R9, Z5
-	VPBROADCASTQ 8(AX), Z4
-	VPBROADCASTW 20(AX), Z6
-	VBROADCASTSS element7feb352d<>+0(SB), Z7
-	VBROADCASTSS element846ca68b<>+0(SB), Z8
-	MOVQ         80(AX), R9
-	MOVQ         R9, R10
-	XORQ         R11, R11
-	MOVQ         80(AX), R12
-	TESTQ        R12, R12
-	JZ           skip2570
-	CMPB         96(AX), $0x00
-	JNE          half2571
-	IMUL3Q       $0x20, CX, R11
-	JMP          both2572
+	VPBROADCASTQ elementMix<>+0(SB), Z0
+	VPBROADCASTQ elementMix<>+8(SB), Z1
+	VPBROADCASTQ elementMix<>+16(SB), Z2
+	VPBROADCASTQ 8(AX), Z3
+	VPADDQ       Z0, Z3, Z3
+	VPSLLQ       $0x03, Z0, Z4
+	TESTQ        DX, DX
+	JNZ          list2620
+	VPBROADCASTD 16(AX), Y5
+	VPADDD       elementEight<>+0(SB), Y5, Y5
+	VPMOVZXDQ    Y5, Z5
+	VPMULLQ      Z0, Z5, Z5
+	VPADDQ       Z5, Z3, Z3
 
-half2571:
-	IMUL3Q $0x10, CX, R11
-
-both2572:
-skip2570:
-	MOVQ   104(AX), R12
-	MOVQ   R12, R13
-	XORQ   R14, R14
-	MOVQ   104(AX), R15
-	TESTQ  R15, R15
-	JZ     skip2573
-	CMPB   120(AX), $0x00
-	JNE    half2574
-	IMUL3Q $0x20, CX, R14
-	JMP    both2575
-
-half2574:
-	IMUL3Q $0x10, CX, R14
-
-both2575:
-skip2573:
-	CMPQ        CX, $0x20
-	JLE         long2577
-	CMPQ        CX, $0x28
-	JGT         other2578
-	LEAQ        -32(CX), AX
-	VMOVDQU32   elementPairs1<>+0(SB), Z9
-	VMOVDQU32   elementPairs4<>+0(SB), Z10
-	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
-
-eight2579:
-	TESTQ     DX, DX
-	JZ        plain2580
-	VPMOVZXDQ (DX), Z11
-	ADDQ      $0x20, DX
-	JMP       have2581
-
-plain2580:
-	VPMOVZXDQ Y0, Z11
-	VPADDD    elementEight<>+32(SB), Y0, Y0
-
-have2581:
-	VPADDQ  Z5, Z11, Z11
-	VPMULLQ Z1, Z11, Z11
-	VPADDQ  Z4, Z11, Z11
-	VPSRLQ  $0x1e, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	VPMULLQ Z2, Z11, Z11
-	VPSRLQ  $0x1b, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	VPMULLQ Z3, Z11, Z11
-	VPSRLQ  $0x1f, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	ADDQ    R11, R10
-
-ask2582:
-	CMPQ       R9, R10
-	JAE        asked2583
-	PREFETCHT1 (R9)
-	ADDQ       $0x40, R9
-	JMP        ask2582
-
-asked2583:
-	ADDQ R14, R13
-
-ask2584:
-	CMPQ       R12, R13
-	JAE        asked2585
-	PREFETCHT1 (R12)
-	ADDQ       $0x40, R12
-	JMP        ask2584
-
-asked2585:
-	VMOVDQU32  elementKeys4<>+0(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys4<>+64(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z10, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVL       R15, 16(SP)
-	VMOVDQU32  elementKeys4<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys4<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z10, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVL       R15, 20(SP)
-	VMOVDQU32  elementKeys1<>+0(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+64(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVBQZX    16(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVBQZX    17(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+256(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+320(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVBQZX    18(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+384(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+448(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVBQZX    19(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+512(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+576(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVBQZX    20(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+640(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+704(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVBQZX    21(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+768(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+832(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVBQZX    22(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+896(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+960(SB), Z13
-	VPERMD     Z11, Z13, Z11
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z13
-	VPXORD     Z12, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z12
-	VPTERNLOGD $0x96, Z12, Z11, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, R15
-	MOVBQZX    23(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	SUBQ       $0x08, BX
-	JNZ        eight2579
-	JMP        kept2576
-
-other2578:
-	CMPQ        CX, $0x20
-	JLE         long2577
-	CMPQ        CX, $0x30
-	JGT         other2586
-	LEAQ        -32(CX), AX
-	VMOVDQU32   elementPairs1<>+0(SB), Z9
-	VMOVDQU32   elementPairs2<>+0(SB), Z10
-	VPADDD.BCST elemente3779b10<>+0(SB), Z10, Z10
-
-eight2587:
-	TESTQ     DX, DX
-	JZ        plain2588
-	VPMOVZXDQ (DX), Z11
-	ADDQ      $0x20, DX
-	JMP       have2589
-
-plain2588:
-	VPMOVZXDQ Y0, Z11
-	VPADDD    elementEight<>+32(SB), Y0, Y0
-
-have2589:
-	VPADDQ  Z5, Z11, Z11
-	VPMULLQ Z1, Z11, Z11
-	VPADDQ  Z4, Z11, Z11
-	VPSRLQ  $0x1e, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	VPMULLQ Z2, Z11, Z11
-	VPSRLQ  $0x1b, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	VPMULLQ Z3, Z11, Z11
-	VPSRLQ  $0x1f, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	ADDQ    R11, R10
-
-ask2590:
-	CMPQ       R9, R10
-	JAE        asked2591
-	PREFETCHT1 (R9)
-	ADDQ       $0x40, R9
-	JMP        ask2590
-
-asked2591:
-	ADDQ R14, R13
-
-ask2592:
-	CMPQ       R12, R13
-	JAE        asked2593
-	PREFETCHT1 (R12)
-	ADDQ       $0x40, R12
-	JMP        ask2592
-
-asked2593:
-	VMOVDQU32  elementKeys2<>+0(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys2<>+64(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z10, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVL       R15, 32(SP)
-	VMOVDQU32  elementKeys2<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys2<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z10, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVL       R15, 36(SP)
-	VMOVDQU32  elementKeys2<>+256(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys2<>+320(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z10, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVL       R15, 40(SP)
-	VMOVDQU32  elementKeys2<>+384(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys2<>+448(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z10, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVL       R15, 44(SP)
-	VMOVDQU32  elementKeys1<>+0(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+64(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVWQZX    32(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVWQZX    34(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+256(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+320(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVWQZX    36(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+384(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+448(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVWQZX    38(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+512(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+576(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVWQZX    40(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+640(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+704(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVWQZX    42(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+768(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+832(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	MOVWQZX    44(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+896(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+960(SB), Z13
-	VPERMD     Z11, Z13, Z11
-	VPADDD     Z9, Z12, Z12
-	VPSRLD     $0x10, Z12, Z13
-	VPXORD     Z12, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z12
-	VPTERNLOGD $0x96, Z12, Z11, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, R15
-	MOVWQZX    46(SP), BP
-	BZHIQ      AX, BP, BP
-	SHLQ       $0x20, BP
-	ORQ        BP, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	SUBQ       $0x08, BX
-	JNZ        eight2587
-	JMP        kept2576
-
-other2586:
-long2577:
+list2620:
+	VPBROADCASTW 20(AX), Z5
+	VBROADCASTSS element7feb352d<>+0(SB), Z6
+	VBROADCASTSS element846ca68b<>+0(SB), Z7
+	CMPW         20(AX), $0x8000
+	JNE          other2622
 	CMPQ         CX, $0x08
-	JGT          wider2594
-	MOVQ         CX, AX
-	MOVQ         $0xffffffff, R15
-	BZHIQ        CX, R15, CX
-	MOVQ         $0x01010101, R15
-	IMULQ        R15, CX
-	IMUL3Q       $0x04, AX, AX
-	VBROADCASTSS elemente3779b10<>+0(SB), Z9
-	VMOVDQU32    elementPairs4<>+0(SB), Z9
+	JGT          wider2624
+	MOVQ         $-1, AX
+	BZHIQ        CX, AX, AX
+	MOVQ         $0x0101010101010101, DI
+	IMULQ        DI, AX
 
-eight2595:
+eight2625:
 	TESTQ     DX, DX
-	JZ        plain2596
-	VPMOVZXDQ (DX), Z10
+	JNZ       list2626
+	VMOVDQA64 Z3, Z5
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2627
+
+list2626:
+	VPMOVZXDQ (DX), Z5
+	VPMULLQ   Z0, Z5, Z5
+	VPADDQ    Z3, Z5, Z5
 	ADDQ      $0x20, DX
-	JMP       have2597
 
-plain2596:
-	VPMOVZXDQ Y0, Z10
-	VPADDD    elementEight<>+32(SB), Y0, Y0
+have2627:
+	VPSRLQ  $0x1e, Z5, Z6
+	VPXORQ  Z6, Z5, Z5
+	VPMULLQ Z1, Z5, Z5
+	VPSRLQ  $0x1b, Z5, Z6
+	VPXORQ  Z6, Z5, Z5
+	VPMULLQ Z2, Z5, Z5
+	VPSRLQ  $0x1f, Z5, Z6
+	VPXORQ  Z6, Z5, Z5
+	VPMOVQB Z5, 16(SP)
+	MOVQ    16(SP), DI
+	PEXTQ   AX, DI, DI
+	MOVQ    DI, (SI)
+	ADDQ    CX, SI
+	SUBQ    $0x08, BX
+	JNZ     eight2625
+	JMP     kept2621
 
-have2597:
-	VPADDQ  Z5, Z10, Z10
-	VPMULLQ Z1, Z10, Z10
-	VPADDQ  Z4, Z10, Z10
-	VPSRLQ  $0x1e, Z10, Z11
-	VPXORQ  Z11, Z10, Z10
-	VPMULLQ Z2, Z10, Z10
-	VPSRLQ  $0x1b, Z10, Z11
-	VPXORQ  Z11, Z10, Z10
-	VPMULLQ Z3, Z10, Z10
-	VPSRLQ  $0x1f, Z10, Z11
-	VPXORQ  Z11, Z10, Z10
-	ADDQ    R11, R10
+wider2624:
+	MOVQ         $-1, AX
+	BZHIQ        CX, AX, AX
+	VPBROADCASTQ AX, Z5
+	VPBROADCASTQ CX, Z6
+	VPBROADCASTQ elementSeven<>+0(SB), Z7
+	VPMOVZXDQ    elementEight<>+0(SB), Z8
+	VPMULLQ      Z6, Z8, Z8
+	VPANDQ       Z7, Z8, Z9
+	VPADDQ       Z6, Z9, Z6
+	VPANDNQ      Z6, Z7, Z6
+	VPSRLQ       $0x03, Z8, Z8
+	VMOVDQU64    Z8, 88(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z7
 
-ask2598:
-	CMPQ       R9, R10
-	JAE        asked2599
-	PREFETCHT1 (R9)
-	ADDQ       $0x40, R9
-	JMP        ask2598
+eight2628:
+	TESTQ     DX, DX
+	JNZ       list2629
+	VMOVDQA64 Z3, Z8
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2630
 
-asked2599:
-	ADDQ R14, R13
+list2629:
+	VPMOVZXDQ (DX), Z8
+	VPMULLQ   Z0, Z8, Z8
+	VPADDQ    Z3, Z8, Z8
+	ADDQ      $0x20, DX
 
-ask2600:
-	CMPQ       R12, R13
-	JAE        asked2601
-	PREFETCHT1 (R12)
-	ADDQ       $0x40, R12
-	JMP        ask2600
+have2630:
+	VPSRLQ    $0x1e, Z8, Z10
+	VPXORQ    Z10, Z8, Z8
+	VPMULLQ   Z1, Z8, Z8
+	VPSRLQ    $0x1b, Z8, Z10
+	VPXORQ    Z10, Z8, Z8
+	VPMULLQ   Z2, Z8, Z8
+	VPSRLQ    $0x1f, Z8, Z10
+	VPXORQ    Z10, Z8, Z8
+	VPANDQ    Z5, Z8, Z8
+	VPSLLVQ   Z9, Z8, Z8
+	VPSRLVQ   Z6, Z8, Z10
+	VALIGNQ   $0x07, Z7, Z10, Z10
+	VPORQ     Z10, Z8, Z8
+	VMOVDQU64 Z8, 24(SP)
+	MOVQ      24(SP), AX
+	MOVQ      88(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	MOVQ      32(SP), AX
+	MOVQ      96(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	MOVQ      40(SP), AX
+	MOVQ      104(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	MOVQ      48(SP), AX
+	MOVQ      112(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	MOVQ      56(SP), AX
+	MOVQ      120(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	MOVQ      64(SP), AX
+	MOVQ      128(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	MOVQ      72(SP), AX
+	MOVQ      136(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	MOVQ      80(SP), AX
+	MOVQ      144(SP), DI
+	MOVQ      AX, (SI)(DI*1)
+	ADDQ      CX, SI
+	SUBQ      $0x08, BX
+	JNZ       eight2628
+	JMP       half2623
 
-asked2601:
-	VMOVDQU32  elementKeys4<>+0(SB), Z11
-	VPERMD     Z10, Z11, Z11
+other2622:
+	CMPQ      CX, $0x08
+	JGT       wider2631
+	VMOVDQU32 elementPairs4<>+0(SB), Z8
+	MOVQ      $-1, AX
+	BZHIQ     CX, AX, AX
+	MOVQ      $0x0101010101010101, DI
+	IMULQ     DI, AX
+
+eight2632:
+	TESTQ     DX, DX
+	JNZ       list2633
+	VMOVDQA64 Z3, Z9
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2634
+
+list2633:
+	VPMOVZXDQ (DX), Z9
+	VPMULLQ   Z0, Z9, Z9
+	VPADDQ    Z3, Z9, Z9
+	ADDQ      $0x20, DX
+
+have2634:
+	VPSRLQ     $0x1e, Z9, Z10
+	VPXORQ     Z10, Z9, Z9
+	VPMULLQ    Z1, Z9, Z9
+	VPSRLQ     $0x1b, Z9, Z10
+	VPXORQ     Z10, Z9, Z9
+	VPMULLQ    Z2, Z9, Z9
+	VPSRLQ     $0x1f, Z9, Z10
+	VPXORQ     Z10, Z9, Z9
+	VMOVDQU32  elementKeys4<>+0(SB), Z12
+	VPERMD     Z9, Z12, Z10
 	VMOVDQU32  elementKeys4<>+64(SB), Z12
-	VPERMD     Z10, Z12, Z12
-	VPADDD     Z9, Z11, Z11
-	VPSRLD     $0x10, Z11, Z13
-	VPXORD     Z11, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z11
-	VPTERNLOGD $0x96, Z11, Z12, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, R15
-	PEXTQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       AX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
+	VPERMD     Z9, Z12, Z11
+	VPADDD     Z8, Z10, Z10
+	VPSRLD     $0x10, Z10, Z12
+	VPXORD     Z12, Z10, Z10
+	VPMULLD    Z6, Z10, Z10
+	VPSRLD     $0x0f, Z10, Z12
+	VPTERNLOGD $0x96, Z12, Z11, Z10
+	VPMULLD    Z7, Z10, Z10
+	VPCMPUW    $0x05, Z5, Z10, K1
+	KMOVD      K1, DI
+	MOVL       DI, 152(SP)
 	VMOVDQU32  elementKeys4<>+128(SB), Z11
-	VPERMD     Z10, Z11, Z11
-	VMOVDQU32  elementKeys4<>+192(SB), Z12
-	VPERMD     Z10, Z12, Z10
-	VPADDD     Z9, Z11, Z11
-	VPSRLD     $0x10, Z11, Z12
-	VPXORD     Z11, Z12, Z12
-	VPMULLD    Z7, Z12, Z12
-	VPSRLD     $0x0f, Z12, Z11
-	VPTERNLOGD $0x96, Z11, Z10, Z12
-	VPMULLD    Z8, Z12, Z12
-	VPCMPUW    $0x05, Z6, Z12, K1
-	KMOVD      K1, R15
-	PEXTQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
+	VPERMD     Z9, Z11, Z10
+	VMOVDQU32  elementKeys4<>+192(SB), Z11
+	VPERMD     Z9, Z11, Z9
+	VPADDD     Z8, Z10, Z10
+	VPSRLD     $0x10, Z10, Z11
+	VPXORD     Z11, Z10, Z10
+	VPMULLD    Z6, Z10, Z10
+	VPSRLD     $0x0f, Z10, Z11
+	VPTERNLOGD $0x96, Z11, Z9, Z10
+	VPMULLD    Z7, Z10, Z10
+	VPCMPUW    $0x05, Z5, Z10, K1
+	KMOVD      K1, DI
+	MOVL       DI, 156(SP)
+	MOVQ       152(SP), DI
+	PEXTQ      AX, DI, DI
 	MOVQ       DI, (SI)
-	ADDQ       AX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
+	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2595
-	JMP        kept2576
+	JNZ        eight2632
+	JMP        kept2621
 
-wider2594:
+wider2631:
 	CMPQ         CX, $0x10
-	JGT          wider2602
-	MOVQ         CX, AX
-	MOVQ         $0xffffffff, R15
-	BZHIQ        CX, R15, CX
-	MOVQ         $0x00010001, R15
-	IMULQ        R15, CX
-	IMUL3Q       $0x02, AX, AX
-	VBROADCASTSS elemente3779b10<>+0(SB), Z9
+	JGT          wider2635
+	VMOVDQU32    elementPairs2<>+0(SB), Z8
+	MOVQ         $-1, AX
+	BZHIQ        CX, AX, AX
+	VPBROADCASTQ AX, Z9
+	VPBROADCASTQ CX, Z10
+	VPBROADCASTQ elementSeven<>+0(SB), Z11
+	VPMOVZXDQ    elementEight<>+0(SB), Z12
+	VPMULLQ      Z10, Z12, Z12
+	VPANDQ       Z11, Z12, Z13
+	VPADDQ       Z10, Z13, Z10
+	VPANDNQ      Z10, Z11, Z10
+	VPSRLQ       $0x03, Z12, Z12
+	VMOVDQU64    Z12, 256(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z11
+
+eight2636:
+	TESTQ     DX, DX
+	JNZ       list2637
+	VMOVDQA64 Z3, Z12
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2638
+
+list2637:
+	VPMOVZXDQ (DX), Z12
+	VPMULLQ   Z0, Z12, Z12
+	VPADDQ    Z3, Z12, Z12
+	ADDQ      $0x20, DX
+
+have2638:
+	VPSRLQ     $0x1e, Z12, Z14
+	VPXORQ     Z14, Z12, Z12
+	VPMULLQ    Z1, Z12, Z12
+	VPSRLQ     $0x1b, Z12, Z14
+	VPXORQ     Z14, Z12, Z12
+	VPMULLQ    Z2, Z12, Z12
+	VPSRLQ     $0x1f, Z12, Z14
+	VPXORQ     Z14, Z12, Z12
+	VMOVDQU32  elementKeys2<>+0(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys2<>+64(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 160(SP)
+	VMOVDQU32  elementKeys2<>+128(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys2<>+192(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 164(SP)
+	VMOVDQU32  elementKeys2<>+256(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys2<>+320(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 168(SP)
+	VMOVDQU32  elementKeys2<>+384(SB), Z15
+	VPERMD     Z12, Z15, Z14
+	VMOVDQU32  elementKeys2<>+448(SB), Z15
+	VPERMD     Z12, Z15, Z12
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z15
+	VPXORD     Z15, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z12, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 172(SP)
+	VPMOVZXWQ  160(SP), Z12
+	VPANDQ     Z9, Z12, Z12
+	VPSLLVQ    Z13, Z12, Z12
+	VPSRLVQ    Z10, Z12, Z14
+	VALIGNQ    $0x07, Z11, Z14, Z14
+	VPORQ      Z14, Z12, Z12
+	VMOVDQU64  Z12, 192(SP)
+	MOVQ       192(SP), AX
+	MOVQ       256(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       200(SP), AX
+	MOVQ       264(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       208(SP), AX
+	MOVQ       272(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       216(SP), AX
+	MOVQ       280(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       224(SP), AX
+	MOVQ       288(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       232(SP), AX
+	MOVQ       296(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       240(SP), AX
+	MOVQ       304(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       248(SP), AX
+	MOVQ       312(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	ADDQ       CX, SI
+	SUBQ       $0x08, BX
+	JNZ        eight2636
+	JMP        kept2621
+
+wider2635:
+	CMPQ         CX, $0x20
+	JGT          wider2639
+	VMOVDQU32    elementPairs1<>+0(SB), Z8
+	MOVQ         $-1, AX
+	BZHIQ        CX, AX, AX
+	VPBROADCASTQ AX, Z9
+	VPBROADCASTQ CX, Z10
+	VPBROADCASTQ elementSeven<>+0(SB), Z11
+	VPMOVZXDQ    elementEight<>+0(SB), Z12
+	VPMULLQ      Z10, Z12, Z12
+	VPANDQ       Z11, Z12, Z13
+	VPADDQ       Z10, Z13, Z10
+	VPANDNQ      Z10, Z11, Z10
+	VPSRLQ       $0x03, Z12, Z12
+	VMOVDQU64    Z12, 416(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z11
+
+eight2640:
+	TESTQ     DX, DX
+	JNZ       list2641
+	VMOVDQA64 Z3, Z12
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2642
+
+list2641:
+	VPMOVZXDQ (DX), Z12
+	VPMULLQ   Z0, Z12, Z12
+	VPADDQ    Z3, Z12, Z12
+	ADDQ      $0x20, DX
+
+have2642:
+	VPSRLQ     $0x1e, Z12, Z14
+	VPXORQ     Z14, Z12, Z12
+	VPMULLQ    Z1, Z12, Z12
+	VPSRLQ     $0x1b, Z12, Z14
+	VPXORQ     Z14, Z12, Z12
+	VPMULLQ    Z2, Z12, Z12
+	VPSRLQ     $0x1f, Z12, Z14
+	VPXORQ     Z14, Z12, Z12
+	VMOVDQU32  elementKeys1<>+0(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys1<>+64(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 320(SP)
+	VMOVDQU32  elementKeys1<>+128(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys1<>+192(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 324(SP)
+	VMOVDQU32  elementKeys1<>+256(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys1<>+320(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 328(SP)
+	VMOVDQU32  elementKeys1<>+384(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys1<>+448(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 332(SP)
+	VMOVDQU32  elementKeys1<>+512(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys1<>+576(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 336(SP)
+	VMOVDQU32  elementKeys1<>+640(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys1<>+704(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 340(SP)
+	VMOVDQU32  elementKeys1<>+768(SB), Z16
+	VPERMD     Z12, Z16, Z14
+	VMOVDQU32  elementKeys1<>+832(SB), Z16
+	VPERMD     Z12, Z16, Z15
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z16
+	VPXORD     Z16, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z16
+	VPTERNLOGD $0x96, Z16, Z15, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 344(SP)
+	VMOVDQU32  elementKeys1<>+896(SB), Z15
+	VPERMD     Z12, Z15, Z14
+	VMOVDQU32  elementKeys1<>+960(SB), Z15
+	VPERMD     Z12, Z15, Z12
+	VPADDD     Z8, Z14, Z14
+	VPSRLD     $0x10, Z14, Z15
+	VPXORD     Z15, Z14, Z14
+	VPMULLD    Z6, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z12, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPCMPUW    $0x05, Z5, Z14, K1
+	KMOVD      K1, AX
+	MOVL       AX, 348(SP)
+	VPMOVZXDQ  320(SP), Z12
+	VPANDQ     Z9, Z12, Z12
+	VPSLLVQ    Z13, Z12, Z12
+	VPSRLVQ    Z10, Z12, Z14
+	VALIGNQ    $0x07, Z11, Z14, Z14
+	VPORQ      Z14, Z12, Z12
+	VMOVDQU64  Z12, 352(SP)
+	MOVQ       352(SP), AX
+	MOVQ       416(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       360(SP), AX
+	MOVQ       424(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       368(SP), AX
+	MOVQ       432(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       376(SP), AX
+	MOVQ       440(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       384(SP), AX
+	MOVQ       448(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       392(SP), AX
+	MOVQ       456(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       400(SP), AX
+	MOVQ       464(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       408(SP), AX
+	MOVQ       472(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	ADDQ       CX, SI
+	SUBQ       $0x08, BX
+	JNZ        eight2640
+	JMP        kept2621
+
+wider2639:
+	CMPQ         CX, $0x28
+	JGT          wider2643
+	VMOVDQU32    elementPairs1<>+0(SB), Z8
+	VMOVDQU32    elementPairs4<>+0(SB), Z9
+	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
+	MOVQ         $-1, AX
+	BZHIQ        CX, AX, AX
+	VPBROADCASTQ AX, Z10
+	VPBROADCASTQ CX, Z11
+	VPBROADCASTQ elementSeven<>+0(SB), Z12
+	VPMOVZXDQ    elementEight<>+0(SB), Z13
+	VPMULLQ      Z11, Z13, Z13
+	VPANDQ       Z12, Z13, Z14
+	VPADDQ       Z11, Z14, Z11
+	VPANDNQ      Z11, Z12, Z11
+	VPSRLQ       $0x03, Z13, Z13
+	VMOVDQU64    Z13, 608(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z12
+
+eight2644:
+	TESTQ     DX, DX
+	JNZ       list2645
+	VMOVDQA64 Z3, Z13
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2646
+
+list2645:
+	VPMOVZXDQ (DX), Z13
+	VPMULLQ   Z0, Z13, Z13
+	VPADDQ    Z3, Z13, Z13
+	ADDQ      $0x20, DX
+
+have2646:
+	VPSRLQ     $0x1e, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VPMULLQ    Z1, Z13, Z13
+	VPSRLQ     $0x1b, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VPMULLQ    Z2, Z13, Z13
+	VPSRLQ     $0x1f, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VMOVDQU32  elementKeys4<>+0(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys4<>+64(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 512(SP)
+	VMOVDQU32  elementKeys4<>+128(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys4<>+192(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 516(SP)
+	VPMOVZXBQ  512(SP), Z15
+	VPSLLQ     $0x20, Z15, Z15
+	VMOVDQU32  elementKeys1<>+0(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+64(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 480(SP)
+	VMOVDQU32  elementKeys1<>+128(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+192(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 484(SP)
+	VMOVDQU32  elementKeys1<>+256(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+320(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 488(SP)
+	VMOVDQU32  elementKeys1<>+384(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+448(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 492(SP)
+	VMOVDQU32  elementKeys1<>+512(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+576(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 496(SP)
+	VMOVDQU32  elementKeys1<>+640(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+704(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 500(SP)
+	VMOVDQU32  elementKeys1<>+768(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+832(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 504(SP)
+	VMOVDQU32  elementKeys1<>+896(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VMOVDQU32  elementKeys1<>+960(SB), Z17
+	VPERMD     Z13, Z17, Z13
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z17
+	VPXORD     Z17, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z17
+	VPTERNLOGD $0x96, Z17, Z13, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 508(SP)
+	VPMOVZXDQ  480(SP), Z13
+	VPORQ      Z13, Z15, Z15
+	VPANDQ     Z10, Z15, Z13
+	VPSLLVQ    Z14, Z13, Z13
+	VPSRLVQ    Z11, Z13, Z15
+	VALIGNQ    $0x07, Z12, Z15, Z15
+	VPORQ      Z15, Z13, Z13
+	VMOVDQU64  Z13, 544(SP)
+	MOVQ       544(SP), AX
+	MOVQ       608(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       552(SP), AX
+	MOVQ       616(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       560(SP), AX
+	MOVQ       624(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       568(SP), AX
+	MOVQ       632(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       576(SP), AX
+	MOVQ       640(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       584(SP), AX
+	MOVQ       648(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       592(SP), AX
+	MOVQ       656(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       600(SP), AX
+	MOVQ       664(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	ADDQ       CX, SI
+	SUBQ       $0x08, BX
+	JNZ        eight2644
+	JMP        kept2621
+
+wider2643:
+	CMPQ         CX, $0x30
+	JGT          wider2647
+	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
+	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
+	MOVQ         $-1, AX
+	BZHIQ        CX, AX, AX
+	VPBROADCASTQ AX, Z10
+	VPBROADCASTQ CX, Z11
+	VPBROADCASTQ elementSeven<>+0(SB), Z12
+	VPMOVZXDQ    elementEight<>+0(SB), Z13
+	VPMULLQ      Z11, Z13, Z13
+	VPANDQ       Z12, Z13, Z14
+	VPADDQ       Z11, Z14, Z11
+	VPANDNQ      Z11, Z12, Z11
+	VPSRLQ       $0x03, Z13, Z13
+	VMOVDQU64    Z13, 800(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2603:
+eight2648:
 	TESTQ     DX, DX
-	JZ        plain2604
-	VPMOVZXDQ (DX), Z10
+	JNZ       list2649
+	VMOVDQA64 Z3, Z13
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2650
+
+list2649:
+	VPMOVZXDQ (DX), Z13
+	VPMULLQ   Z0, Z13, Z13
+	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
-	JMP       have2605
 
-plain2604:
-	VPMOVZXDQ Y0, Z10
-	VPADDD    elementEight<>+32(SB), Y0, Y0
-
-have2605:
-	VPADDQ  Z5, Z10, Z10
-	VPMULLQ Z1, Z10, Z10
-	VPADDQ  Z4, Z10, Z10
-	VPSRLQ  $0x1e, Z10, Z11
-	VPXORQ  Z11, Z10, Z10
-	VPMULLQ Z2, Z10, Z10
-	VPSRLQ  $0x1b, Z10, Z11
-	VPXORQ  Z11, Z10, Z10
-	VPMULLQ Z3, Z10, Z10
-	VPSRLQ  $0x1f, Z10, Z11
-	VPXORQ  Z11, Z10, Z10
-	ADDQ    R11, R10
-
-ask2606:
-	CMPQ       R9, R10
-	JAE        asked2607
-	PREFETCHT1 (R9)
-	ADDQ       $0x40, R9
-	JMP        ask2606
-
-asked2607:
-	ADDQ R14, R13
-
-ask2608:
-	CMPQ       R12, R13
-	JAE        asked2609
-	PREFETCHT1 (R12)
-	ADDQ       $0x40, R12
-	JMP        ask2608
-
-asked2609:
-	VMOVDQU32  elementKeys2<>+0(SB), Z11
-	VPERMD     Z10, Z11, Z11
-	VMOVDQU32  elementKeys2<>+64(SB), Z12
-	VPERMD     Z10, Z12, Z12
-	VPADDD     Z9, Z11, Z11
-	VPSRLD     $0x10, Z11, Z13
-	VPXORD     Z11, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z11
-	VPTERNLOGD $0x96, Z11, Z12, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, R15
-	PEXTQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       AX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys2<>+128(SB), Z11
-	VPERMD     Z10, Z11, Z11
-	VMOVDQU32  elementKeys2<>+192(SB), Z12
-	VPERMD     Z10, Z12, Z12
-	VPADDD     Z9, Z11, Z11
-	VPSRLD     $0x10, Z11, Z13
-	VPXORD     Z11, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z11
-	VPTERNLOGD $0x96, Z11, Z12, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, R15
-	PEXTQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       AX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys2<>+256(SB), Z11
-	VPERMD     Z10, Z11, Z11
-	VMOVDQU32  elementKeys2<>+320(SB), Z12
-	VPERMD     Z10, Z12, Z12
-	VPADDD     Z9, Z11, Z11
-	VPSRLD     $0x10, Z11, Z13
-	VPXORD     Z11, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z11
-	VPTERNLOGD $0x96, Z11, Z12, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, R15
-	PEXTQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       AX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys2<>+384(SB), Z11
-	VPERMD     Z10, Z11, Z11
-	VMOVDQU32  elementKeys2<>+448(SB), Z12
-	VPERMD     Z10, Z12, Z10
-	VPADDD     Z9, Z11, Z11
-	VPSRLD     $0x10, Z11, Z12
-	VPXORD     Z11, Z12, Z12
-	VPMULLD    Z7, Z12, Z12
-	VPSRLD     $0x0f, Z12, Z11
-	VPTERNLOGD $0x96, Z11, Z10, Z12
-	VPMULLD    Z8, Z12, Z12
-	VPCMPUW    $0x05, Z6, Z12, K1
-	KMOVD      K1, R15
-	PEXTQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       AX, R8
-	MOVQ       R8, R15
-	ANDQ       $-8, R15
-	SHRXQ      R15, DI, DI
-	SHRQ       $0x03, R15
-	ADDQ       R15, SI
-	ANDQ       $0x07, R8
+have2650:
+	VPSRLQ     $0x1e, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VPMULLQ    Z1, Z13, Z13
+	VPSRLQ     $0x1b, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VPMULLQ    Z2, Z13, Z13
+	VPSRLQ     $0x1f, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VMOVDQU32  elementKeys2<>+0(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys2<>+64(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 704(SP)
+	VMOVDQU32  elementKeys2<>+128(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys2<>+192(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 708(SP)
+	VMOVDQU32  elementKeys2<>+256(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys2<>+320(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 712(SP)
+	VMOVDQU32  elementKeys2<>+384(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys2<>+448(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 716(SP)
+	VPMOVZXWQ  704(SP), Z15
+	VPSLLQ     $0x20, Z15, Z15
+	VMOVDQU32  elementKeys1<>+0(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+64(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 672(SP)
+	VMOVDQU32  elementKeys1<>+128(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+192(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 676(SP)
+	VMOVDQU32  elementKeys1<>+256(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+320(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 680(SP)
+	VMOVDQU32  elementKeys1<>+384(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+448(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 684(SP)
+	VMOVDQU32  elementKeys1<>+512(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+576(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 688(SP)
+	VMOVDQU32  elementKeys1<>+640(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+704(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 692(SP)
+	VMOVDQU32  elementKeys1<>+768(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+832(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 696(SP)
+	VMOVDQU32  elementKeys1<>+896(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VMOVDQU32  elementKeys1<>+960(SB), Z17
+	VPERMD     Z13, Z17, Z13
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z17
+	VPXORD     Z17, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z17
+	VPTERNLOGD $0x96, Z17, Z13, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 700(SP)
+	VPMOVZXDQ  672(SP), Z13
+	VPORQ      Z13, Z15, Z15
+	VPANDQ     Z10, Z15, Z13
+	VPSLLVQ    Z14, Z13, Z13
+	VPSRLVQ    Z11, Z13, Z15
+	VALIGNQ    $0x07, Z12, Z15, Z15
+	VPORQ      Z15, Z13, Z13
+	VMOVDQU64  Z13, 736(SP)
+	MOVQ       736(SP), AX
+	MOVQ       800(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       744(SP), AX
+	MOVQ       808(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       752(SP), AX
+	MOVQ       816(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       760(SP), AX
+	MOVQ       824(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       768(SP), AX
+	MOVQ       832(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       776(SP), AX
+	MOVQ       840(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       784(SP), AX
+	MOVQ       848(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       792(SP), AX
+	MOVQ       856(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2603
-	JMP        kept2576
+	JNZ        eight2648
+	JMP        kept2621
 
-wider2602:
-	MOVQ         CX, AX
-	VBROADCASTSS elemente3779b10<>+0(SB), Z10
+wider2647:
+	CMPQ         CX, $0x40
+	JGT          wider2651
+	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
+	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
+	MOVQ         $-1, AX
+	BZHIQ        CX, AX, AX
+	VPBROADCASTQ AX, Z10
+	VPBROADCASTQ CX, Z11
+	VPBROADCASTQ elementSeven<>+0(SB), Z12
+	VPMOVZXDQ    elementEight<>+0(SB), Z13
+	VPMULLQ      Z11, Z13, Z13
+	VPANDQ       Z12, Z13, Z14
+	VPADDQ       Z11, Z14, Z11
+	VPANDNQ      Z11, Z12, Z11
+	VPSRLQ       $0x03, Z13, Z13
+	VMOVDQU64    Z13, 992(SP)
+	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2611:
+eight2652:
 	TESTQ     DX, DX
-	JZ        plain2612
-	VPMOVZXDQ (DX), Z11
+	JNZ       list2653
+	VMOVDQA64 Z3, Z13
+	VPADDQ    Z4, Z3, Z3
+	JMP       have2654
+
+list2653:
+	VPMOVZXDQ (DX), Z13
+	VPMULLQ   Z0, Z13, Z13
+	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
-	JMP       have2613
 
-plain2612:
-	VPMOVZXDQ Y0, Z11
-	VPADDD    elementEight<>+32(SB), Y0, Y0
-
-have2613:
-	VPADDQ  Z5, Z11, Z11
-	VPMULLQ Z1, Z11, Z11
-	VPADDQ  Z4, Z11, Z11
-	VPSRLQ  $0x1e, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	VPMULLQ Z2, Z11, Z11
-	VPSRLQ  $0x1b, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	VPMULLQ Z3, Z11, Z11
-	VPSRLQ  $0x1f, Z11, Z12
-	VPXORQ  Z12, Z11, Z11
-	ADDQ    R11, R10
-
-ask2614:
-	CMPQ       R9, R10
-	JAE        asked2615
-	PREFETCHT1 (R9)
-	ADDQ       $0x40, R9
-	JMP        ask2614
-
-asked2615:
-	ADDQ R14, R13
-
-ask2616:
-	CMPQ       R12, R13
-	JAE        asked2617
-	PREFETCHT1 (R12)
-	ADDQ       $0x40, R12
-	JMP        ask2616
-
-asked2617:
-	VMOVDQU32 elementKeys1<>+0(SB), Z12
-	VPERMD    Z11, Z12, Z12
-	VMOVDQU32 elementKeys1<>+64(SB), Z13
-	VPERMD    Z11, Z13, Z13
-	VPADDD    Z9, Z12, Z12
-	MOVQ      AX, CX
-	MOVQ      $0x00000020, R15
-
-columns2618:
-	CMPQ       CX, $0x20
-	JLE        last2619
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2618
-
-last2619:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
+have2654:
+	VPSRLQ     $0x1e, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VPMULLQ    Z1, Z13, Z13
+	VPSRLQ     $0x1b, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VPMULLQ    Z2, Z13, Z13
+	VPSRLQ     $0x1f, Z13, Z15
+	VPXORQ     Z15, Z13, Z13
+	VMOVDQU32  elementKeys1<>+0(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+64(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 896(SP)
+	VMOVDQU32  elementKeys1<>+128(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+192(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 900(SP)
+	VMOVDQU32  elementKeys1<>+256(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+320(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 904(SP)
+	VMOVDQU32  elementKeys1<>+384(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+448(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 908(SP)
+	VMOVDQU32  elementKeys1<>+512(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+576(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 912(SP)
+	VMOVDQU32  elementKeys1<>+640(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+704(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 916(SP)
+	VMOVDQU32  elementKeys1<>+768(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+832(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 920(SP)
+	VMOVDQU32  elementKeys1<>+896(SB), Z17
+	VPERMD     Z13, Z17, Z15
+	VMOVDQU32  elementKeys1<>+960(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VPADDD     Z9, Z15, Z15
+	VPSRLD     $0x10, Z15, Z17
+	VPXORD     Z17, Z15, Z15
+	VPMULLD    Z6, Z15, Z15
+	VPSRLD     $0x0f, Z15, Z17
+	VPTERNLOGD $0x96, Z17, Z16, Z15
+	VPMULLD    Z7, Z15, Z15
+	VPCMPUW    $0x05, Z5, Z15, K1
+	KMOVD      K1, AX
+	MOVL       AX, 924(SP)
+	VPMOVZXDQ  896(SP), Z15
+	VPSLLQ     $0x20, Z15, Z15
+	VMOVDQU32  elementKeys1<>+0(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+64(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 864(SP)
+	VMOVDQU32  elementKeys1<>+128(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+192(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 868(SP)
+	VMOVDQU32  elementKeys1<>+256(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+320(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 872(SP)
+	VMOVDQU32  elementKeys1<>+384(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+448(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 876(SP)
+	VMOVDQU32  elementKeys1<>+512(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+576(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 880(SP)
+	VMOVDQU32  elementKeys1<>+640(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+704(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 884(SP)
+	VMOVDQU32  elementKeys1<>+768(SB), Z18
+	VPERMD     Z13, Z18, Z16
+	VMOVDQU32  elementKeys1<>+832(SB), Z18
+	VPERMD     Z13, Z18, Z17
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z18
+	VPXORD     Z18, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z18
+	VPTERNLOGD $0x96, Z18, Z17, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 888(SP)
+	VMOVDQU32  elementKeys1<>+896(SB), Z17
+	VPERMD     Z13, Z17, Z16
+	VMOVDQU32  elementKeys1<>+960(SB), Z17
+	VPERMD     Z13, Z17, Z13
+	VPADDD     Z8, Z16, Z16
+	VPSRLD     $0x10, Z16, Z17
+	VPXORD     Z17, Z16, Z16
+	VPMULLD    Z6, Z16, Z16
+	VPSRLD     $0x0f, Z16, Z17
+	VPTERNLOGD $0x96, Z17, Z13, Z16
+	VPMULLD    Z7, Z16, Z16
+	VPCMPUW    $0x05, Z5, Z16, K1
+	KMOVD      K1, AX
+	MOVL       AX, 892(SP)
+	VPMOVZXDQ  864(SP), Z13
+	VPORQ      Z13, Z15, Z15
+	VPANDQ     Z10, Z15, Z13
+	VPSLLVQ    Z14, Z13, Z13
+	VPSRLVQ    Z11, Z13, Z15
+	VALIGNQ    $0x07, Z12, Z15, Z15
+	VPORQ      Z15, Z13, Z13
+	VMOVDQU64  Z13, 928(SP)
+	MOVQ       928(SP), AX
+	MOVQ       992(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       936(SP), AX
+	MOVQ       1000(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       944(SP), AX
+	MOVQ       1008(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       952(SP), AX
+	MOVQ       1016(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       960(SP), AX
+	MOVQ       1024(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       968(SP), AX
+	MOVQ       1032(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       976(SP), AX
+	MOVQ       1040(SP), DI
+	MOVQ       AX, (SI)(DI*1)
+	MOVQ       984(SP), AX
+	MOVQ       1048(SP), DI
+	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+128(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+192(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2620:
-	CMPQ       CX, $0x20
-	JLE        last2621
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2620
-
-last2621:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+256(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+320(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2622:
-	CMPQ       CX, $0x20
-	JLE        last2623
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2622
-
-last2623:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+384(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+448(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2624:
-	CMPQ       CX, $0x20
-	JLE        last2625
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2624
-
-last2625:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+512(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+576(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2626:
-	CMPQ       CX, $0x20
-	JLE        last2627
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2626
-
-last2627:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+640(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+704(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2628:
-	CMPQ       CX, $0x20
-	JLE        last2629
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2628
-
-last2629:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+768(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+832(SB), Z13
-	VPERMD     Z11, Z13, Z13
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2630:
-	CMPQ       CX, $0x20
-	JLE        last2631
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z15
-	VPTERNLOGD $0x96, Z15, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2630
-
-last2631:
-	VPSRLD     $0x10, Z12, Z14
-	VPXORD     Z12, Z14, Z14
-	VPMULLD    Z7, Z14, Z14
-	VPSRLD     $0x0f, Z14, Z12
-	VPTERNLOGD $0x96, Z12, Z13, Z14
-	VPMULLD    Z8, Z14, Z14
-	VPCMPUW    $0x05, Z6, Z14, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
-	VMOVDQU32  elementKeys1<>+896(SB), Z12
-	VPERMD     Z11, Z12, Z12
-	VMOVDQU32  elementKeys1<>+960(SB), Z13
-	VPERMD     Z11, Z13, Z11
-	VPADDD     Z9, Z12, Z12
-	MOVQ       AX, CX
-	MOVQ       $0x00000020, R15
-
-columns2632:
-	CMPQ       CX, $0x20
-	JLE        last2633
-	VPSRLD     $0x10, Z12, Z13
-	VPXORD     Z12, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z14
-	VPTERNLOGD $0x96, Z14, Z11, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, BP
-	SHLXQ      R8, BP, BP
-	ORQ        BP, DI
-	MOVQ       DI, (SI)
-	ADDQ       R15, R8
-	MOVQ       R8, BP
-	ANDQ       $-8, BP
-	SHRXQ      BP, DI, DI
-	SHRQ       $0x03, BP
-	ADDQ       BP, SI
-	ANDQ       $0x07, R8
-	VPADDD     Z10, Z12, Z12
-	SUBQ       $0x20, CX
-	JMP        columns2632
-
-last2633:
-	VPSRLD     $0x10, Z12, Z13
-	VPXORD     Z12, Z13, Z13
-	VPMULLD    Z7, Z13, Z13
-	VPSRLD     $0x0f, Z13, Z12
-	VPTERNLOGD $0x96, Z12, Z11, Z13
-	VPMULLD    Z8, Z13, Z13
-	VPCMPUW    $0x05, Z6, Z13, K1
-	KMOVD      K1, R15
-	BZHIQ      CX, R15, R15
-	SHLXQ      R8, R15, R15
-	ORQ        R15, DI
-	MOVQ       DI, (SI)
-	ADDQ       CX, R8
-	MOVQ       R8, CX
-	ANDQ       $-8, CX
-	SHRXQ      CX, DI, DI
-	SHRQ       $0x03, CX
-	ADDQ       CX, SI
-	ANDQ       $0x07, R8
 	SUBQ       $0x08, BX
-	JNZ        eight2611
+	JNZ        eight2652
+	JMP        kept2621
 
-kept2576:
+wider2651:
+half2623:
+kept2621:
 	SFENCE
 	VZEROUPPER
 	RET

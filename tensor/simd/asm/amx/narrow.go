@@ -142,7 +142,7 @@ func product48(wide int) {
 
 	MOVQ(ahead, asks)
 	work := splitBlock(s, row, tmp, next)
-	asked, gaps := 0, 3+9*wide // as many loads and products
+	asked, gaps := 0, 3+9*wide                  // as many loads and products
 	gapWork := []int{1: 32, 2: 20, 3: 20}[wide] // so that the last are well before their block is loaded
 	gap := func() {
 		for range (32 - asked + gaps - 1) / gaps {

@@ -8,214 +8,107 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// kept draws for narrow rows, eight at a time: their keys are the lanes of a vector. A vector of hashes is 32 draws, of
-// four rows of up to 8 columns, of two of up to 16, or of a row's next columns. AVX-512 only.
+// kept draws for narrow rows, eight at a time: their keys are the lanes of a vector. Of a half these are the draws; else a
+// vector of hashes is 32 draws, of four rows of up to 8 columns, of two of up to 16, or of one. AVX-512 only.
 type kept struct {
 	*kernel
-	ids, left reg.GPVirtual
-	id        reg.VecVirtual   // of the next eight rows where they have no list
-	mix       []reg.VecVirtual // the factors of a key's hash
-	key, one  vec
-	c1, c2    vec
-	least     vec
-	keys      vec // of eight rows, two lanes each
-	out       reg.GPVirtual
-	bits      reg.GPVirtual // that do not fill a byte yet, count of them
-	count     reg.GPVirtual
-	ask       []asked
+	ids, left, out reg.GPVirtual
+	base, step     vec   // what is added to ids' multiples; without a list, what the next eight keys are made of, and eight ids
+	mix            []vec // the factors of a key's hash
+	keys           vec
+	c1, c2, least  vec
 }
-
-// asked is a block whose lines are asked for: the next of them, and where the rows drawn for end, which moves on by step.
-type asked struct{ next, end, step reg.GPVirtual }
 
 func keptKernel() {
 	k := &kept{kernel: begin(avx512, "kept", "Kept")}
 	k.prepare()
-	done, long := label("kept"), label("long")
-	for _, tail := range []int{8, 16} {
-		other := label("other")
-		CMPQ(k.cols, Imm(32))
-		JLE(LabelRef(long))
-		CMPQ(k.cols, Imm(uint64(32+tail)))
-		JGT(LabelRef(other))
-		k.rowsAndTails(tail)
-		JMP(LabelRef(done))
-		Label(other)
-	}
-	Label(long)
-	for _, per := range []int{4, 2, 1} {
+	done := label("kept")
+	upTo := func(cols int, body func()) {
 		wider := label("wider")
-		if per > 1 {
-			CMPQ(k.cols, Imm(uint64(32/per)))
-			JGT(LabelRef(wider))
-		}
-		k.rowsBy(per)
-		if per > 1 {
-			JMP(LabelRef(done))
-			Label(wider)
-		}
+		CMPQ(k.cols, Imm(uint64(cols)))
+		JGT(LabelRef(wider))
+		body()
+		JMP(LabelRef(done))
+		Label(wider)
 	}
+	k.ofHalf(func() {
+		upTo(8, func() { k.few(func(bytes Mem) { VPMOVQB(k.keys, bytes) }) })
+		k.more(func() vec { return k.keys })
+	}, func() {
+		upTo(8, func() {
+			pairs := k.pairs(4)
+			k.few(func(bytes Mem) { k.drawTo(bytes, 4, pairs) })
+		})
+		for _, per := range []int{2, 1} {
+			upTo(32/per, func() {
+				pairs, room := k.pairs(per), AllocLocal(32)
+				k.more(func() vec { return k.drawn(per, pairs, room) })
+			})
+		}
+		for _, per := range []int{4, 2, 1} {
+			upTo(32+32/per, func() { k.rowsAndTails(per) })
+		}
+	})
 	Label(done)
 	k.end()
 }
 
 func (k *kept) prepare() {
 	k.cols, k.ids, k.left, k.out = k.load("Cols"), k.load("Drop.IDs"), k.load("Rows"), k.load("Bits")
-	k.bits, k.count = GP64(), GP64()
-	XORQ(k.bits, k.bits)
-	XORQ(k.count, k.count)
-	k.id = YMM()
-	VPBROADCASTD(k.field("Drop.First"), k.id)
-	VPADDD(eightIDs, k.id, k.id)
-	for _, factor := range []uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb} {
-		k.mix = append(k.mix, k.wide64(factor))
+	for i := range 3 {
+		k.mix = append(k.mix, k.wide(mixFactors.Offset(8*i)))
 	}
-	k.key, k.one, k.least = ZMM(), k.wide64(1), ZMM()
-	VPBROADCASTQ(k.field("Drop.Key"), k.key)
+	k.base, k.step = k.wide(k.field("Drop.Key")), ZMM()
+	VPADDQ(k.mix[0], k.base, k.base)
+	VPSLLQ(Imm(3), k.mix[0], k.step)
+	list := label("list")
+	TESTQ(k.ids, k.ids)
+	JNZ(LabelRef(list))
+	first, z := YMM(), ZMM()
+	VPBROADCASTD(k.field("Drop.First"), first)
+	VPADDD(toEight, first, first)
+	VPMOVZXDQ(first, z)
+	VPMULLQ(k.mix[0], z, z)
+	VPADDQ(z, k.base, k.base)
+	Label(list)
+	k.least = ZMM()
 	VPBROADCASTW(k.field("Drop.Threshold"), k.least)
 	k.c1, k.c2 = k.all(bits(0x7feb352d)), k.all(bits(0x846ca68b))
-	for _, block := range []string{"From", "Other"} {
-		a := asked{k.load(block + ".Data"), GP64(), GP64()}
-		MOVQ(a.next, a.end)
-		XORQ(a.step, a.step)
-		k.ifPointer(block+".Data", func(reg.GPVirtual) {
-			k.either(block, func() { IMUL3Q(Imm(4*8), k.cols, a.step) }, func() { IMUL3Q(Imm(2*8), k.cols, a.step) })
-		})
-		k.ask = append(k.ask, a)
-	}
 }
 
-// askEight asks for the next eight rows.
-func (k *kept) askEight() {
-	for _, a := range k.ask {
-		start, end := label("ask"), label("asked")
-		ADDQ(a.step, a.end)
-		Label(start)
-		CMPQ(a.next, a.end)
-		JAE(LabelRef(end))
-		PREFETCHT1(Mem{Base: a.next})
-		ADDQ(Imm(64), a.next)
-		JMP(LabelRef(start))
-		Label(end)
-	}
-}
-
-func (k *kept) wide64(x uint64) reg.VecVirtual {
-	g, v := GP64(), ZMM()
-	MOVQ(U64(x), g)
-	VPBROADCASTQ(g, v)
+// wide is a word in every lane.
+func (k *kept) wide(word Op) vec {
+	v := ZMM()
+	VPBROADCASTQ(word, v)
 	return v
 }
 
-// rowsBy draws for all rows, per of them a vector.
-func (k *kept) rowsBy(per int) {
-	count, which := GP64(), GP64()
-	MOVQ(k.cols, count)
-	if per > 1 { // the bits of a vector that are columns
-		ones, times := GP64(), GP64()
-		MOVQ(U32(0xffffffff), ones)
-		BZHIQ(k.cols, ones, which)
-		MOVQ(U32(map[int]uint32{4: 0x01010101, 2: 0x00010001}[per]), times)
-		IMULQ(times, which)
-		IMUL3Q(Imm(uint64(per)), count, count)
-	}
-	pairs, step := ZMM(), k.all(bits(16*dropC0&0xffffffff))
-	VMOVDQU32(keptTables[per].pairs, pairs)
+// eights runs body for each eight rows, which stores their bits.
+func (k *kept) eights(body func()) {
 	start := label("eight")
 	Label(start)
 	k.eightKeys()
-	k.askEight()
-	for v := range 8 / per {
-		x, high := k.hashes(per, v, pairs)
-		if per > 1 {
-			m := k.draw(x, high)
-			PEXTQ(which, m, m)
-			k.append(m, count)
-			continue
-		}
-		k.wholeRow(x, high, step, count)
-	}
+	body()
+	ADDQ(k.cols, k.out)
 	SUBQ(Imm(8), k.left)
 	JNZ(LabelRef(start))
 }
 
-// hashes are those of vector v of the next eight rows, per of them a vector, for the pairs of columns.
-func (k *kept) hashes(per, v int, pairs vec) (x, high vec) {
-	x, high = ZMM(), ZMM()
-	for half, keys := range []vec{x, high} {
-		order := ZMM()
-		VMOVDQU32(keptTables[per].order.Offset(128*v+64*half), order)
-		VPERMD(k.keys, order, keys)
-	}
-	VPADDD(pairs, x, x)
-	return x, high
-}
-
-// rowsAndTails draws for rows of more than 32 columns, by up to tail: a vector for each, and one for what is left of several.
-func (k *kept) rowsAndTails(tail int) {
-	per, left, ends := 32/tail, GP64(), AllocLocal(16)
-	LEAQ(Mem{Base: k.cols, Disp: -32}, left)
-	pairs, tails := ZMM(), ZMM()
-	VMOVDQU32(keptTables[1].pairs, pairs)
-	VMOVDQU32(keptTables[per].pairs, tails)
-	VPADDD_BCST(bits(16*dropC0&0xffffffff), tails, tails)
-	start := label("eight")
-	Label(start)
-	k.eightKeys()
-	k.askEight()
-	for v := range 8 / per {
-		MOVL(k.draw(k.hashes(per, v, tails)).As32(), ends.Offset(4*v))
-	}
-	for row := range 8 {
-		m, end := k.draw(k.hashes(1, row, pairs)), GP64()
-		if tail == 8 {
-			MOVBQZX(ends.Offset(row), end)
-		} else {
-			MOVWQZX(ends.Offset(2*row), end)
-		}
-		BZHIQ(left, end, end)
-		SHLQ(Imm(32), end)
-		ORQ(end, m)
-		k.append(m, k.cols)
-	}
-	SUBQ(Imm(8), k.left)
-	JNZ(LabelRef(start))
-}
-
-// wholeRow draws for the columns of one row.
-func (k *kept) wholeRow(x, high, step vec, cols reg.GPVirtual) {
-	left, whole, again, last := GP64(), GP64(), label("columns"), label("last")
-	MOVQ(cols, left)
-	MOVQ(U32(32), whole)
-	Label(again)
-	CMPQ(left, Imm(32))
-	JLE(LabelRef(last))
-	k.append(k.draw(x, high), whole)
-	VPADDD(step, x, x)
-	SUBQ(Imm(32), left)
-	JMP(LabelRef(again))
-	Label(last)
-	m := k.draw(x, high)
-	BZHIQ(left, m, m)
-	k.append(m, left)
-}
-
-// eightKeys computes the keys of the next eight rows.
+// eightKeys computes the keys of the next eight rows. Ids without a list end before 2^32.
 func (k *kept) eightKeys() {
 	z, t := ZMM(), ZMM()
-	plain, have := label("plain"), label("have")
+	list, have := label("list"), label("have")
 	TESTQ(k.ids, k.ids)
-	JZ(LabelRef(plain))
-	VPMOVZXDQ(Mem{Base: k.ids}, z)
-	ADDQ(Imm(32), k.ids)
+	JNZ(LabelRef(list))
+	VMOVDQA64(k.base, z)
+	VPADDQ(k.step, k.base, k.base)
 	JMP(LabelRef(have))
-	Label(plain)
-	VPMOVZXDQ(k.id, z)
-	VPADDD(eightIDs.Offset(32), k.id, k.id)
-	Label(have)
-	VPADDQ(k.one, z, z)
+	Label(list)
+	VPMOVZXDQ(Mem{Base: k.ids}, z)
 	VPMULLQ(k.mix[0], z, z)
-	VPADDQ(k.key, z, z)
+	VPADDQ(k.base, z, z)
+	ADDQ(Imm(32), k.ids)
+	Label(have)
 	for i, shift := range []uint64{30, 27, 31} {
 		VPSRLQ(Imm(shift), z, t)
 		VPXORQ(t, z, z)
@@ -226,40 +119,122 @@ func (k *kept) eightKeys() {
 	k.keys = z
 }
 
-// draw is a bit for each of the 32 draws of the hashes that start with x: whether it keeps.
-func (k *kept) draw(x, high vec) reg.GPVirtual {
-	h, t, m, r := ZMM(), ZMM(), K(), GP64()
-	VPSRLD(Imm(16), x, h)
-	VPXORD(x, h, h)
-	VPMULLD(k.c1, h, h)
-	VPSRLD(Imm(15), h, t)
-	VPTERNLOGD(U8(0x96), t, high, h)
-	VPMULLD(k.c2, h, h)
-	VPCMPUW(Imm(5), k.least, h, m)
+// few stores the bits of rows of up to 8 columns, of each eight of which draw makes bytes.
+func (k *kept) few(draw func(bytes Mem)) {
+	bytes, which, times := AllocLocal(8), k.columnBits(), GP64()
+	MOVQ(U64(0x0101010101010101), times)
+	IMULQ(times, which)
+	k.eights(func() {
+		m := GP64()
+		draw(bytes)
+		MOVQ(bytes, m)
+		PEXTQ(which, m, m)
+		MOVQ(m, Mem{Base: k.out})
+	})
+}
+
+// more stores the bits of rows of more columns, of each eight of which draw makes words. A row begins within a byte, which
+// has what the row before has left, too.
+func (k *kept) more(draw func() vec) {
+	which, cols, seven := k.wide(k.columnBits()), k.wide(k.cols), k.wide(sevenBits)
+	from, whole, shift, room, places := ZMM(), ZMM(), ZMM(), AllocLocal(64), AllocLocal(64)
+	VPMOVZXDQ(toEight, from)
+	VPMULLQ(cols, from, from)
+	VPANDQ(seven, from, shift)
+	VPADDQ(cols, shift, whole)
+	VPANDNQ(whole, seven, whole) // bits from a row's first byte to the next row's
+	VPSRLQ(Imm(3), from, from)
+	VMOVDQU64(from, places)
+	none := k.zero()
+	k.eights(func() {
+		x, left := ZMM(), ZMM()
+		VPANDQ(which, draw(), x)
+		VPSLLVQ(shift, x, x)
+		VPSRLVQ(whole, x, left)
+		VALIGNQ(Imm(7), none, left, left)
+		VPORQ(left, x, x)
+		VMOVDQU64(x, room)
+		for row := range 8 {
+			m, at := GP64(), GP64()
+			MOVQ(room.Offset(8*row), m)
+			MOVQ(places.Offset(8*row), at)
+			MOVQ(m, Mem{Base: k.out, Index: at, Scale: 1})
+		}
+	})
+}
+
+// columnBits is a bit for each column.
+func (k *kept) columnBits() reg.GPVirtual {
+	ones := GP64()
+	MOVQ(I64(-1), ones)
+	BZHIQ(k.cols, ones, ones)
+	return ones
+}
+
+// rowsAndTails draws for rows of more than 32 columns: a vector for each, and one for what is left of per of them.
+func (k *kept) rowsAndTails(per int) {
+	pairs, tails, room, ends := k.pairs(1), k.pairs(per), AllocLocal(32), AllocLocal(32)
+	VPADDD_BCST(bits(16*dropC0&0xffffffff), tails, tails)
+	k.more(func() vec {
+		end := k.drawn(per, tails, ends)
+		VPSLLQ(Imm(32), end, end)
+		VPORQ(k.drawn(1, pairs, room), end, end)
+		return end
+	})
+}
+
+// pairs are the pairs of columns of a vector of per rows, multiplied as the hash wants it.
+func (k *kept) pairs(per int) vec {
+	pairs := ZMM()
+	VMOVDQU32(keptTables[per].pairs, pairs)
+	return pairs
+}
+
+// drawTo draws pairs of columns for the next eight rows, per of them a vector; drawn makes words of what it stored.
+func (k *kept) drawTo(room Mem, per int, pairs vec) {
+	for v := range 8 / per {
+		MOVL(k.draw(per, v, pairs).As32(), room.Offset(4*v))
+	}
+}
+
+func (k *kept) drawn(per int, pairs vec, room Mem) vec {
+	k.drawTo(room, per, pairs)
+	words := ZMM()
+	switch per {
+	case 1:
+		VPMOVZXDQ(room, words)
+	case 2:
+		VPMOVZXWQ(room, words)
+	case 4:
+		VPMOVZXBQ(room, words)
+	}
+	return words
+}
+
+// draw is a bit for each of the 32 draws of vector v of the next eight rows: whether it keeps.
+func (k *kept) draw(per, v int, pairs vec) reg.GPVirtual {
+	low, high, t, m, r := ZMM(), ZMM(), ZMM(), K(), GP64()
+	for half, keys := range []vec{low, high} {
+		VMOVDQU32(keptTables[per].order.Offset(128*v+64*half), t)
+		VPERMD(k.keys, t, keys)
+	}
+	VPADDD(pairs, low, low)
+	VPSRLD(Imm(16), low, t)
+	VPXORD(t, low, low)
+	VPMULLD(k.c1, low, low)
+	VPSRLD(Imm(15), low, t)
+	VPTERNLOGD(U8(0x96), t, high, low)
+	VPMULLD(k.c2, low, low)
+	VPCMPUW(Imm(5), k.least, low, m)
 	KMOVD(m, r.As32())
 	return r
 }
 
-// append stores the lowest count bits of m, at most 57, behind those before.
-func (k *kept) append(m, count reg.GPVirtual) {
-	t := GP64()
-	SHLXQ(k.count, m, m)
-	ORQ(m, k.bits)
-	MOVQ(k.bits, Mem{Base: k.out})
-	ADDQ(count, k.count)
-	MOVQ(k.count, t)
-	ANDQ(I8(^7), t)
-	SHRXQ(t, k.bits, k.bits)
-	SHRQ(Imm(3), t)
-	ADDQ(t, k.out)
-	ANDQ(Imm(7), k.count)
-}
-
 // keptTables are, for as many rows a vector: the pairs of columns of the lanes, multiplied as the hash wants it, and of each
-// of eight rows' vectors the lanes where its keys' lower halves are, then the upper ones. eightIDs counts to eight, and by eight.
+// of eight rows' vectors the lanes where its keys' lower halves are, then the upper ones. toEight counts to eight.
 var (
-	keptTables = map[int]struct{ pairs, order Mem }{}
-	eightIDs   Mem
+	keptTables         = map[int]struct{ pairs, order Mem }{}
+	toEight, sevenBits Mem
 )
 
 func makeKeptTables() {
@@ -276,8 +251,9 @@ func makeKeptTables() {
 		}
 		keptTables[per] = t
 	}
-	eightIDs = GLOBL("elementEight", 16|8)
-	for i := range 16 {
-		DATA(4*i, U32(min(i, 8)))
+	toEight = GLOBL("elementEight", 16|8)
+	for i := range 8 {
+		DATA(4*i, U32(i))
 	}
+	sevenBits = ConstData("elementSeven", U64(7))
 }

@@ -281,12 +281,9 @@ func makeTables() {
 	}
 	makeTurnedTables()
 	makePairTables()
+	makeDropTables()
 	makeKeptTables()
 	oneDouble = ConstData("elementOne", U64(math.Float64bits(1)))
-	iota16 = GLOBL("elementColumns", 16|8)
-	for i := range 16 {
-		DATA(i*4, U32(uint32(i)*dropC0&0xffffffff))
-	}
 }
 
 func (k *kernel) tail() mask { return mask{k: k.tailK, v: k.tailY} }
