@@ -36,7 +36,7 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	case op.TransA && (c.outer(a, b) || c.outer(b, a)):
 		return 0
 	case op.TransA && (c.outerHalves(a, b) || c.outerHalves(b, a)):
-		return 2*2*outerHalvesPanel + 4*outerHalvesRoom(n)
+		return 2*2*simd.OuterHalvesPanel + 4*outerHalvesRoom(n)
 	case op.TransA && c.splits(a, b, m, n): // in parts, 6 bytes a number
 		return min(6*256*up32(m), 512<<10) + 6*256*min(up32(n), 128)
 	case op.TransA:

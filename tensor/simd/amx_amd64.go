@@ -58,16 +58,16 @@ func runHalves(t *Halves) { tilesHalves((*byte)(unsafe.Pointer(t))) }
 
 func runOuterHalves(t *OuterHalves) { outerHalves((*byte)(unsafe.Pointer(t))) }
 
-func columnScales(scale, back, src *float32, rows, cols, stride int, ahead uintptr) {
-	columnScales512((*byte)(unsafe.Pointer(scale)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, ahead)
+func columnScales(scale, back, src *float32, rows, cols, stride int) {
+	columnScales512((*byte)(unsafe.Pointer(scale)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
 }
 
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {
 	halveRows512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
 }
 
-func halvePairs(dst *uint16, back, src *float32, rows, cols, stride, panel int) {
-	halvePairs512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, 2*panel)
+func halvePairs(dst *uint16, back, src *float32, rows, cols, stride, panel int, ahead uintptr) {
+	halvePairs512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, 2*panel, ahead)
 }
 
 func splitRows(dst *uint16, src *float32, rows, cols, stride int) {

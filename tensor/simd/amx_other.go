@@ -32,8 +32,8 @@ func runHalves(*Halves) {}
 
 func runOuterHalves(*OuterHalves) {}
 
-func columnScales(*float32, *float32, *float32, int, int, int, uintptr) {}
+func columnScales(*float32, *float32, *float32, int, int, int) {}
 
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {}
 
-func halvePairs(dst *uint16, back, src *float32, rows, cols, stride, panel int) {}
+func halvePairs(*uint16, *float32, *float32, int, int, int, int, uintptr) {}

@@ -71,7 +71,7 @@ func tiles48By3(t *byte)
 func halveRows512(dst *byte, back *byte, src *byte, rows int, cols int, stride int)
 
 //go:noescape
-func halvePairs512(dst *byte, back *byte, src *byte, rows int, cols int, stride int, panel int)
+func halvePairs512(dst *byte, back *byte, src *byte, rows int, cols int, stride int, panel int, ahead uintptr)
 
 //go:noescape
 func tilesHalves(t *byte)
@@ -80,6 +80,6 @@ func tilesHalves(t *byte)
 func outerHalves(t *byte)
 
 //go:noescape
-func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int, ahead uintptr)
+func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int)
 
 func hasHalves() bool

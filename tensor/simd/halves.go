@@ -141,12 +141,17 @@ func HalveRows(level Level, dst []uint16, back, src []float32, rows, cols, strid
 // HalvePairs makes panels of B, which are panel numbers apart, and what takes their columns' scales back, for whole
 // panels. Rows past the last, up to a whole block, and columns past the last, up to a whole panel, are zeros.
 func HalvePairs(level Level, dst []uint16, back, src []float32, rows, cols, stride, panel int) {
-	if rows == 0 || cols == 0 {
-		return
+	if rows > 0 && cols > 0 {
+		HalvePairsAsking(level, dst, back, src, rows, cols, stride, panel, uintptr(unsafe.Pointer(&src[0])))
 	}
+}
+
+// HalvePairsAsking is HalvePairs of some rows and columns, which meanwhile asks for three lines for each two rows of a
+// panel, from ahead on.
+func HalvePairsAsking(level Level, dst []uint16, back, src []float32, rows, cols, stride, panel int, ahead uintptr) {
 	_, _, _ = dst[(cols-1)/32*panel+(rows+31)/32*HalfBlock-1], back[(cols-1)|31], src[(rows-1)*stride+cols-1]
 	if level >= AVX512 {
-		halvePairs(&dst[0], &back[0], &src[0], rows, cols, stride, panel)
+		halvePairs(&dst[0], &back[0], &src[0], rows, cols, stride, panel, ahead)
 		return
 	}
 	for j := range (cols + 31) &^ 31 {
@@ -174,6 +179,16 @@ func TurnHalves(level Level, panel []uint16, blocks int) {
 	for b := range blocks {
 		for tile := range 4 {
 			turnTile(level, panel[b*HalfBlock+tile*512:b*HalfBlock+(tile+1)*512])
+		}
+	}
+}
+
+// TurnHalves16 is TurnHalves of a panel of 16 columns or less.
+func TurnHalves16(level Level, panel []uint16, blocks int) {
+	for b := range blocks {
+		for half := range 2 {
+			at := b*HalfBlock + half*1024
+			turnTile(level, panel[at:at+512])
 		}
 	}
 }

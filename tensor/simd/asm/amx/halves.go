@@ -16,11 +16,11 @@ const (
 // Constants of halving (see simd.scaling): what clears a sign, the least exponent, and what scales are made of.
 var absolute, leastExponent, scaleTop, scaleDown = Z28, Z29, Z30, Z31
 
-func loadHalfConstants(tmp Register) {
+func loadHalfConstants(tmp Register, headroom uint32) {
 	for _, c := range []struct {
 		bits uint32
 		to   VecPhysical
-	}{{0x7fffffff, absolute}, {41, leastExponent}, {268, scaleTop}, {14, scaleDown}} {
+	}{{0x7fffffff, absolute}, {41, leastExponent}, {268 - headroom, scaleTop}, {14 - headroom, scaleDown}} {
 		MOVL(U32(c.bits), tmp)
 		VPBROADCASTD(tmp, c.to)
 	}
@@ -78,7 +78,7 @@ func halveRows() {
 	dst, back, src, rows, cols, stride := RDI, R9, RSI, RDX, RCX, R8
 	loadParams("dst back src rows cols stride", dst, back, src, rows, cols, stride)
 	left, s, d, n := R10, R11, R12, R13
-	loadHalfConstants(EAX)
+	loadHalfConstants(EAX, 0)
 	lastMasks(cols, left, RAX)
 	scale := Z4
 	pair := func(m0, m1 OpmaskPhysical) {
@@ -148,12 +148,12 @@ func halvePairs() {
 	for i := range 32 {
 		DATA(2*i, U16(i/2+i%2*16))
 	}
-	TEXT("halvePairs512", NOSPLIT, "func(dst, back, src *byte, rows, cols, stride, panel int)")
+	TEXT("halvePairs512", NOSPLIT, "func(dst, back, src *byte, rows, cols, stride, panel int, ahead uintptr)")
 	Pragma("noescape")
-	dst, back, src, rows, cols, stride, panel := RDI, R9, RSI, RDX, RCX, R8, R10
-	loadParams("dst back src rows cols stride panel", dst, back, src, rows, cols, stride, panel)
+	dst, back, src, rows, cols, stride, panel, ahead := RDI, R9, RSI, RDX, RCX, R8, R10, RBX
+	loadParams("dst back src rows cols stride panel ahead", dst, back, src, rows, cols, stride, panel, ahead)
 	s, d, n, line := R11, R12, R13, R15
-	loadHalfConstants(EAX)
+	loadHalfConstants(EAX, 0)
 	VMOVUPS(order, sideBySide)
 	KXORW(K5, K5, K5)
 	// column is 16 columns of two rows.
@@ -192,6 +192,8 @@ func halvePairs() {
 	VPANDD_Z(Mem{Base: s, Disp: 64}, absolute, K2, Z1)
 	VPMAXUD(Z0, Z4, Z4)
 	VPMAXUD(Z1, Z5, Z5)
+	PREFETCHT1(Mem{Base: ahead})
+	ADDQ(Imm(64), ahead)
 	ADDQ(stride, s)
 	DECQ(n)
 	JNZ(LabelRef("largest"))
@@ -207,8 +209,13 @@ func halvePairs() {
 	SHRQ(Imm(1), n)
 	JEQ(LabelRef("odd"))
 	Label("pair")
+	PREFETCHT1(Mem{Base: ahead})
+	ADDQ(Imm(64), ahead)
 	column(0, 0, Z4, K1, K1)
+	KTESTW(K2, K2)
+	JEQ(LabelRef("none"))
 	column(64, tileBytes, Z5, K2, K2)
+	Label("some")
 	LEAQ(Mem{Base: s, Index: stride, Scale: 2}, s)
 	next("paired")
 	DECQ(n)
@@ -238,6 +245,11 @@ func halvePairs() {
 	JG(LabelRef("panel"))
 	VZEROUPPER()
 	RET()
+	Label("none") // of the panel's last 16 columns are there
+	VPXORD(Z0, Z0, Z0)
+	VMOVUPS(Z0, Mem{Base: d, Disp: tileBytes})
+	VMOVUPS(Z0, Mem{Base: d, Disp: halfBytes + tileBytes})
+	JMP(LabelRef("some"))
 }
 
 // Offsets of the fields of simd.Halves.

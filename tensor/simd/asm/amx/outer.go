@@ -17,23 +17,22 @@ const (
 	fieldOuterBackA
 	fieldOuterBackB
 	fieldOuterRoom
-	fieldOuterAPanel
+	fieldOuterSpoilt
 	fieldOuterBRow
-	fieldOuterCRow
 	fieldOuterBlocks
-	fieldOuterRows
 	fieldOuterCols
-	fieldOuterAdd
 	fieldOuterAhead
 	fieldOuterAheadApart
 	fieldOuterConfig
 )
 
-// Sizes of simd.OuterHalves' room: the upper halves of a panel, a tile each 32 rows, are followed by the lower ones, and
-// two panels by sums.
+// Sizes of simd.OuterHalves' panels of A and of its room: there the upper halves of a panel of B, a tile each 32 rows, are
+// followed by the lower ones, and two panels by sums.
 const (
-	outerHalf = 4 * tileBytes // simd.OuterHalvesDepth rows
-	outerSums = 2 * 2 * outerHalf
+	outerBlocks = 2 // simd.OuterHalvesDepth rows
+	outerPanel  = outerBlocks * halfBlockBytes
+	outerHalf   = outerBlocks * tileBytes
+	outerSums   = 2 * 2 * outerHalf
 )
 
 // outerAsks is how many lines are asked for with a block: 32 rows by 16 columns of B are as many.
@@ -41,8 +40,8 @@ const outerAsks = 32
 
 // outerHalves goes over panels of 16 columns of B, in each over blocks of 32 rows, with sums in three tiles. While a
 // block of one panel is multiplied, the block of the next panel that has the same rows is halved, between the tile
-// instructions: either alone takes about as long. Sums of a panel are scaled after the products of the next, as in
-// productHalves.
+// instructions: either alone takes about as long. There sums of the panel before are scaled and added to C, too, half of
+// them with each block.
 func outerHalves() {
 	TEXT("outerHalves", NOSPLIT, "func(t *byte)")
 	Pragma("noescape")
@@ -52,43 +51,42 @@ func outerHalves() {
 	loadConfig()
 	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
 
-	a, a2, b, line := RSI, R8, RDI, RCX
+	a, b, line := RSI, RDI, RCX
 	s, row, to, ahead := R9, R10, R11, R12
-	k, cols, tmp, c := R13, R15, RBX, RDX
-	ask, apart := RDX, R14 // there are no sums to scale meanwhile
-	local := AllocLocal(64)
+	k, tmp, ask, apart := R13, RBX, RDX, R14
+	late := outerLate{sums: R15, back: R8, c: tmp}
+	local := AllocLocal(72)
 	here, there := local, local.Offset(8) // rooms of the panel that is multiplied, and of the next
 	panelB, panelC, scaleB, backB := local.Offset(16), local.Offset(24), local.Offset(32), local.Offset(40)
-	lateC, lateB := local.Offset(48), local.Offset(56) // of the panel whose sums are in the room
+	lateC, cols, spoilt := local.Offset(48), local.Offset(56), local.Offset(64)
 	keep := func(off int, to Mem) {
 		field(off, tmp)
 		MOVQ(tmp, to)
 	}
 	keep(fieldOuterB, panelB)
 	keep(fieldOuterC, panelC)
+	MOVQ(tmp, lateC) // not yet: no lanes
+	KXORW(K2, K2, K2)
 	keep(fieldOuterScale, scaleB)
 	keep(fieldOuterBackB, backB)
 	keep(fieldOuterRoom, there)
 	ADDQ(U32(2*outerHalf), tmp)
 	MOVQ(tmp, here)
-	MOVQ(U32(0), lateC)
+	keep(fieldOuterCols, cols)
+	keep(fieldOuterSpoilt, spoilt)
 	field(fieldOuterBRow, row)
-	field(fieldOuterCols, cols)
 	field(fieldOuterAhead, ahead)
 	field(fieldOuterAheadApart, apart)
 	MOVQ(U32(64), line)
 	VMOVUPS(NewDataAddr(Symbol{Name: "sideBySide", Static: true}, 0), sideBySide)
-	KXORW(K2, K2, K2) // the lanes of C that are added to, all or none
-	CMPQ(Mem{Base: t, Disp: fieldOuterAdd}, Imm(0))
-	JEQ(LabelRef("first"))
-	KXNORW(K2, K2, K2)
 
 	// start goes to the next panel to be halved; K1 is those of its lanes that are columns.
 	start := func(label string) {
 		MOVQ(I32(-1), tmp)
-		CMPQ(cols, Imm(16))
+		MOVQ(cols, s)
+		CMPQ(s, Imm(16))
 		JGE(LabelRef(label))
-		BZHIQ(cols, tmp, tmp)
+		BZHIQ(s, tmp, tmp)
 		Label(label)
 		KMOVW(tmp.As32(), K1)
 		MOVQ(panelB, s)
@@ -97,17 +95,20 @@ func outerHalves() {
 		ADDQ(Imm(64), panelB)
 		ADDQ(Imm(64), scaleB)
 		MOVQ(there, to)
-		field(fieldOuterBlocks, k)
 	}
 	// pair is the instructions that halve two rows of a panel, into line r of tiles, moving s below them.
 	pair := func(r int) []func() {
 		below := func() { LEAQ(Mem{Base: s, Index: row, Scale: 2}, s) }
-		z := zmms[r%4*6:]
 		return append(halvePair(Mem{Base: s}, Mem{Base: s, Index: row, Scale: 1}, K1, K1, outerScale,
-			Mem{Base: to, Disp: 64 * r}, Mem{Base: to, Disp: outerHalf + 64*r}, z), below)
+			Mem{Base: to, Disp: 64 * r}, Mem{Base: to, Disp: outerHalf + 64*r}, zmms[r%4*6:]), below)
 	}
-	Label("first")
+	toLate := func() {
+		field(fieldOuterRoom, late.sums)
+		field(fieldOuterBackA, late.back)
+		MOVQ(lateC, late.c)
+	}
 	start("firstLanes")
+	field(fieldOuterBlocks, k)
 	SHLQ(Imm(4), k) // pairs of rows
 	Label("ahead")
 	for _, do := range pair(0) {
@@ -124,14 +125,14 @@ func outerHalves() {
 	MOVQ(b, there)
 	MOVQ(tmp, b)
 	field(fieldOuterA, a)
-	MOVQ(a, a2)
-	ADDQ(Mem{Base: t, Disp: fieldOuterAPanel}, a2)
+	field(fieldOuterBlocks, k)
 	for i := range 3 {
 		zeroTile(i)
 	}
 	SUBQ(Imm(16), cols)
 	JLE(LabelRef("last"))
 	start("lanes")
+	toLate()
 
 	block := func(label string, work []func()) {
 		Label(label)
@@ -149,9 +150,8 @@ func outerHalves() {
 			gaps--
 		}
 		left := func(half int) {
-			for i := range 3 {
-				base := []GPPhysical{a, a, a2}[i]
-				loadTileAt(3+i, base, line, half*halfBytes+i%2*tileBytes)
+			for i, disp := range []int{0, tileBytes, outerPanel} {
+				loadTileAt(3+i, a, line, half*halfBytes+disp)
 				gap()
 			}
 		}
@@ -174,80 +174,118 @@ func outerHalves() {
 		times(6)
 		ADDQ(U32(128), ahead)
 		ADDQ(U32(halfBlockBytes), a)
-		ADDQ(U32(halfBlockBytes), a2)
 		ADDQ(U32(tileBytes), b)
 		ADDQ(U32(tileBytes), to)
 		DECQ(k)
 		JNZ(LabelRef(label))
 	}
+	// Scaling comes a quarter of a block behind the tiles' stores.
 	var work []func()
+	scaling := late.rows()
 	for r := range 16 {
 		work = append(work, pair(r)...)
+		if n := 4 * outerLateRows / 12; r >= 4 {
+			work = append(work, scaling[:n]...)
+			scaling = scaling[n:]
+		}
 	}
-	block("depth", work)
+	block("depth", append(work, scaling...))
 	JMP(LabelRef("finish"))
 	Label("last")
-	field(fieldOuterBlocks, k)
-	block("lastDepth", nil)
+	toLate()
+	block("lastDepth", late.rows())
 
+	// What blocks have left, of less than two.
 	Label("finish")
-	MOVQ(lateC, c)
-	TESTQ(c, c)
+	MOVQ(U32(outerBlocks), k)
+	SUBQ(Mem{Base: t, Disp: fieldOuterBlocks}, k)
 	JEQ(LabelRef("store"))
-	MOVQ(lateB, tmp)
-	VMOVUPS(Mem{Base: tmp}, Z0)
-	field(fieldOuterBackA, tmp)
-	field(fieldOuterRows, k)
-	field(fieldOuterRoom, a)
-	Label("scale")
-	VBROADCASTSS(Mem{Base: tmp}, Z1)
-	VMULPS(Mem{Base: a, Disp: outerSums}, Z1, Z1)
-	VMULPS(Z0, Z1, Z1)
-	VADDPS(Mem{Base: c}, Z1, K2, Z1)
-	VMOVUPS(Z1, Mem{Base: c})
-	ADDQ(Imm(4), tmp)
-	ADDQ(Imm(64), a)
-	ADDQ(Mem{Base: t, Disp: fieldOuterCRow}, c)
+	Label("rest")
+	for _, do := range late.rows() {
+		do()
+	}
 	DECQ(k)
-	JNZ(LabelRef("scale"))
+	JNZ(LabelRef("rest"))
 	Label("store")
 	MOVQ(panelC, tmp)
 	TESTQ(tmp, tmp)
 	JEQ(LabelRef("end"))
 	MOVQ(tmp, lateC)
-	ADDQ(Imm(64), panelC)
+	ADDQ(U32(outerRows*64), panelC)
 	MOVQ(backB, tmp)
-	MOVQ(tmp, lateB)
+	VMOVUPS(Mem{Base: tmp}, outerBack)
 	ADDQ(Imm(64), backB)
 	field(fieldOuterRoom, a)
 	for i := range 3 {
 		storeTileAt(i, a, line, outerSums+i*tileBytes)
 	}
-	TESTQ(cols, cols)
+	// A number of B that was too large makes sums of its column infinite or NaN, whatever A's are: one row shows it.
+	KXNORW(K2, K2, K2)
+	MOVQ(spoilt, s)
+	TESTQ(s, s)
+	JEQ(LabelRef("clean"))
+	ADDQ(Imm(2), spoilt)
+	VMOVUPS(Mem{Base: a, Disp: outerSums}, Z0)
+	VSUBPS(Z0, Z0, Z0) // NaN of both
+	VCMPPS(Imm(3), Z0, Z0, K3)
+	KMOVW(K3, Mem{Base: s})
+	KORTESTW(K3, K3)
+	JEQ(LabelRef("clean"))
+	KXORW(K2, K2, K2)
+	Label("clean")
+	CMPQ(cols, Imm(0))
 	JG(LabelRef("panel"))
 	MOVQ(U32(0), panelC) // the last sums, and no more
-	JMP(LabelRef("finish"))
+	toLate()
+	MOVQ(U32(outerBlocks), k)
+	JMP(LabelRef("rest"))
 	Label("end")
 	releaseTiles()
 	VZEROUPPER()
 	RET()
 }
 
-// outerScale is what a panel's columns are multiplied with.
-var outerScale = Z31
+// outerRows is how many rows C has, and outerLateRows how many of them are added to with a block.
+const (
+	outerRows     = 48
+	outerLateRows = outerRows / outerBlocks
+)
+
+// outerLate is the panel whose sums are in the room: where these are, what takes A's scales back, and its place in C.
+type outerLate struct{ sums, back, c GPPhysical }
+
+// rows is the instructions that scale some rows and add them to those lanes of C that are in K2, all or none.
+func (l outerLate) rows() (do []func()) {
+	for r := range outerLateRows {
+		z := []VecPhysical{Z24, Z25, Z28, Z29}[r%4]
+		c := Mem{Base: l.c, Disp: 64 * r}
+		do = append(do,
+			func() { VMOVUPS(Mem{Base: l.sums, Disp: outerSums + 64*r}, z) },
+			func() { VMULPS_BCST(Mem{Base: l.back, Disp: 4 * r}, z, z) },
+			func() { VFMADD213PS(c, outerBack, z) },
+			func() { VMOVUPS(z, K2, c) })
+	}
+	return append(do,
+		func() { ADDQ(U32(64*outerLateRows), l.sums) },
+		func() { ADDQ(U32(4*outerLateRows), l.back) },
+		func() { ADDQ(U32(64*outerLateRows), l.c) })
+}
+
+// outerHeadroom is how many powers of two numbers may be larger than those that scales were taken of.
+const outerHeadroom = 4
+
+// outerScale is what a panel's columns are multiplied with, outerBack what takes that back from the panel before.
+var outerScale, outerBack = Z31, Z26
 
 // columnScales finds what columns are multiplied with, and what takes that back. Rows are read in order, many columns at
-// once. With each row of the first columns three lines from ahead on are asked for, as many lines apart as there are
-// rows.
+// once.
 func columnScales() {
-	TEXT("columnScales512", NOSPLIT, "func(scale, back, src *byte, rows, cols, stride int, ahead uintptr)")
+	TEXT("columnScales512", NOSPLIT, "func(scale, back, src *byte, rows, cols, stride int)")
 	Pragma("noescape")
-	scale, back, src, rows, cols, stride, ahead := RDI, R9, RSI, RDX, RCX, R8, R12
-	loadParams("scale back src rows cols stride ahead", scale, back, src, rows, cols, stride, ahead)
-	s, n, tmp, apart := R10, R11, RAX, R13
-	loadHalfConstants(EAX)
-	MOVQ(rows, apart)
-	SHLQ(Imm(6), apart)
+	scale, back, src, rows, cols, stride := RDI, R9, RSI, RDX, RCX, R8
+	loadParams("scale back src rows cols stride", scale, back, src, rows, cols, stride)
+	s, n, tmp := R10, R11, RAX
+	loadHalfConstants(EAX, outerHeadroom)
 	// group is so many vectors of columns.
 	group := func(name string, vectors int) {
 		MOVQ(src, s)
@@ -257,27 +295,22 @@ func columnScales() {
 		}
 		Label(name)
 		for v := range vectors {
-			if v > 0 && v < 4 {
-				PREFETCHT1([]Mem{{Base: ahead}, {Base: ahead, Index: apart, Scale: 1}, {Base: ahead, Index: apart, Scale: 2}}[v-1])
-			}
 			x := zmm(16 + v%8)
 			VPANDD_Z(Mem{Base: s, Disp: 64 * v}, absolute, K1, x)
 			VPMAXUD(x, zmm(v), zmm(v))
 		}
 		ADDQ(stride, s)
-		ADDQ(Imm(64), ahead)
 		DECQ(n)
 		JNZ(LabelRef(name))
 		for v := range vectors {
+			VPTESTMD(zmm(v), zmm(v), K2)
 			scales(zmm(v), zmm(16))
-			VMOVUPS(zmm(v), Mem{Base: scale, Disp: 64 * v})
-			VMOVUPS(zmm(16), Mem{Base: back, Disp: 64 * v})
+			VMOVUPS(zmm(v), K2, Mem{Base: scale, Disp: 64 * v})
+			VMOVUPS(zmm(16), K2, Mem{Base: back, Disp: 64 * v})
 		}
 		for _, at := range []GPPhysical{src, scale, back} {
 			ADDQ(U32(uint32(64*vectors)), at)
 		}
-		MOVQ(src, ahead) // all is asked for: from now on lines that are read next
-		XORQ(apart, apart)
 		SUBQ(U32(uint32(16*vectors)), cols)
 	}
 	MOVQ(I32(-1), tmp)
