@@ -17,7 +17,7 @@ import (
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
 // float32 on both sides in two parts or in three (cpu_matmul_parts.go; to 9 to 48 columns
-// cpu_matmul_narrow.go, and gradients of 33 to 48 cpu_matmul_outer_halves.go).
+// cpu_matmul_narrow.go, and gradients of weights of so many cpu_matmul_outer_thirds.go and cpu_matmul_outer_halves.go).
 // Rows of float32 to up to eight columns are dot products (cpu_matmul_dots.go), and those of up to sixteen numbers keep
 // weights in registers (cpu_matmul_fan.go). Large ones of 17 to 48 numbers to 33 to 48 columns go past the caches
 // (cpu_matmul_square.go).

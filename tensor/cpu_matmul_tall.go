@@ -54,11 +54,14 @@ func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
 		return b.Rows, (3*b.Cols + 1) / 2
 	case !op.TransA:
 		return b.Rows, b.Cols
-	case c.outer(a, b), c.outer(b, a):
+	case c.outer(a, b), c.outer(b, a), c.outerThirds(a, b), c.outerThirds(b, a):
 		if a.Cols > b.Cols {
 			a, b = b, a
 		}
 		g := newOuter(a, b)
+		if c.outerThirds(a, b) {
+			g = newOuterThirds(a, b)
+		}
 		return g.groups, g.m*g.n + roomsApart/4
 	case c.level >= simd.AMX:
 		m, n := up32(dst.Rows), up32(dst.Cols)
@@ -78,13 +81,16 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	case listsA < listLimit && listsA <= listsB:
 		c.tallTallLists(dst, a, b, op)
 		return
+	case c.outerThirds(a, b) && listsB >= listLimit:
+		c.tallTallOuterThirds(dst, a, b, op)
+		return
 	case c.outer(a, b) && listsB >= listLimit:
 		c.tallTallOuter(dst, a, b, op)
 		return
 	case c.outerHalves(a, b):
 		c.tallTallOuterHalves(dst, a, b, op)
 		return
-	case listsB < listLimit, c.outer(b, a), c.outerHalves(b, a):
+	case listsB < listLimit, c.outerThirds(b, a), c.outer(b, a), c.outerHalves(b, a):
 		c.tallTallSwapped(dst, a, b, op)
 		return
 	case split && dst.Cols < dst.Rows, // a's tiles have to be turned

@@ -33,6 +33,8 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 		g := newTallTall16(a.Rows, m, n)
 		left, right, tail := g.room16()
 		return 2 * (left + right + tail)
+	case op.TransA && (c.outerThirds(a, b) || c.outerThirds(b, a)):
+		return outerThirdsRoom(n)
 	case op.TransA && (c.outer(a, b) || c.outer(b, a)):
 		return 0
 	case op.TransA && (c.outerHalves(a, b) || c.outerHalves(b, a)):

@@ -145,6 +145,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{300, 7, 7}, {100, 16, 40}, {33, 1, 64}, {40, 16, 100}, // weights in registers
 		{100, 9, 7}, {75, 64, 16}, {70, 33, 64}, {64, 100, 16}, // bfloat16 rounded as it is made
 		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, {7, 1100, 7}, {7, 100, 40}, // weights' gradients of few columns
+		{32, 200, 130}, {270, 97, 19}, {18, 31, 256}, // of 17 to 32
 		{40, 300, 130}, {256, 31, 33}, {48, 97, 141}, // and of 33 to 48
 		{40, 300, 40}, {33, 97, 39}, {47, 101, 48}, {45, 31, 26}, // by no more
 	}
@@ -385,7 +386,7 @@ func TestProductsKeepNaN(t *testing.T) {
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 			for _, op := range []MatMul{{}, {TransA: true}} {
 				for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}, {BF16, BF16, F32}} {
-					for _, widths := range [][2]int{{7, 7}, {40, 40}, {64, 64}, {40, 130}, {130, 40}, {130, 24}, {130, 12}, {7, 130}, {130, 7}} {
+					for _, widths := range [][2]int{{7, 7}, {40, 40}, {64, 64}, {40, 130}, {130, 40}, {130, 24}, {130, 12}, {24, 130}, {7, 130}, {130, 7}} {
 						badProduct(t, c, widths, op, types, bad)
 					}
 				}
@@ -487,5 +488,31 @@ func TestMatMulRefusesWrongSizes(t *testing.T) {
 			}()
 			call()
 		}()
+	}
+}
+
+// TestWeightsOfSixteenColumns: gradients of weights of 13 to 16 columns go to the matrix unit where rows come from memory.
+func TestWeightsOfSixteenColumns(t *testing.T) {
+	if simd.Supported() < simd.AMX {
+		t.Skip("this processor has no AMX")
+	}
+	const rows, wide = 1<<14 + 45, 256
+	for _, narrow := range []int{13, 16} {
+		r := rand.New(rand.NewPCG(9, uint64(narrow)))
+		unit, registers := NewCPU(2), NewCPULevel(2, simd.AVX512)
+		got, a, b := randomProduct(unit, r, wide, rows, narrow, MatMul{TransA: true}, typeCases[0], false)
+		if !unit.outerThirds(b, a) || registers.outerThirds(b, a) {
+			t.Fatalf("%d columns go another way than this test is of", narrow)
+		}
+		want := registers.New(F32, wide, narrow)
+		unit.MatMul(got, a, b, MatMul{TransA: true})
+		registers.MatMul(want, a, b, MatMul{TransA: true})
+		for i := range want.f32 {
+			if diff := math.Abs(float64(got.f32[i] - want.f32[i])); !(diff < 1e-3) { // sums of 16,429 products are some hundred
+				t.Fatalf("%d columns: number %d is %g, want %g", narrow, i, got.f32[i], want.f32[i])
+			}
+		}
+		unit.Close()
+		registers.Close()
 	}
 }

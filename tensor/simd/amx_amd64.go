@@ -54,6 +54,14 @@ func runTiles48(t *Tiles48) {
 	}
 }
 
+func runOuterThirds(t *Tiles48) {
+	if t.Cols <= 16 {
+		outerThirdsBy1((*byte)(unsafe.Pointer(t)))
+	} else {
+		outerThirdsBy2((*byte)(unsafe.Pointer(t)))
+	}
+}
+
 func runHalves(t *Halves) { tilesHalves((*byte)(unsafe.Pointer(t))) }
 
 func runOuterHalves(t *OuterHalves) { outerHalves((*byte)(unsafe.Pointer(t))) }

@@ -3836,7 +3836,7 @@ next:
 	RET
 
 // func splitPairs512(dst *byte, src *byte, rows int, cols int, stride int, panel int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·splitPairs512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), DI
 	MOVQ         src+8(FP), SI
@@ -3886,6 +3886,10 @@ noLower:
 	JEQ   last
 
 panel:
+	PREFETCHT0 8192(R11)
+	PREFETCHT0 8256(R11)
+	PREFETCHT0 8192(BX)
+	PREFETCHT0 8256(BX)
 	VMOVUPS.Z  (R11), K5, Z0
 	VMOVUPS.Z  (BX), K6, Z1
 	VPADDD     Z30, Z0, Z2
@@ -3942,6 +3946,10 @@ panel:
 last:
 	TESTQ      R10, R10
 	JEQ        next
+	PREFETCHT0 8192(R11)
+	PREFETCHT0 8256(R11)
+	PREFETCHT0 8192(BX)
+	PREFETCHT0 8256(BX)
 	KANDW      K3, K5, K2
 	KANDW      K3, K6, K7
 	VMOVUPS.Z  (R11), K2, Z0
@@ -4641,7 +4649,7 @@ depth:
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·tiles48By1(SB), NOSPLIT, $40-8
 	MOVQ         t+0(FP), AX
-	LEAQ         112(AX), BX
+	LEAQ         120(AX), BX
 	LONG         $0x4978e2c4
 	BYTE         $0x03
 	MOVL         $0x00008000, CX
@@ -4667,11 +4675,11 @@ TEXT ·tiles48By1(SB), NOSPLIT, $40-8
 	MOVQ         (AX), R13
 	MOVQ         24(AX), R12
 	MOVQ         16(AX), R8
-	MOVQ         40(AX), R9
 	MOVQ         72(AX), R15
 	MOVQ         88(AX), R14
 	MOVQ         96(AX), DX
 	LEAQ         3072(DX), SI
+	MOVQ         40(AX), R9
 	LEAQ         6144(DX), R10
 	MOVQ         $0x00000000, 24(SP)
 	MOVQ         104(AX), CX
@@ -4753,8 +4761,6 @@ strip:
 	BYTE $0xc0
 	LONG $0x497be2c4
 	BYTE $0xc8
-	LONG $0x497be2c4
-	BYTE $0xd0
 	MOVQ 8(SP), R11
 
 depth:
@@ -4799,7 +4805,7 @@ split:
 	LEAQ       (R12)(R12*2), BX
 	MOVQ       R15, 16(SP)
 	LONG       $0x4b7be2c4
-	LONG       $0x00000e9c
+	LONG       $0x00000e94
 	BYTE       $0x00
 	BYTE       $0x00
 	PREFETCHT1 (R15)
@@ -4880,7 +4886,7 @@ split:
 	VSUBPS     Z3, Z1, Z1
 	VPSRLD     $0x10, Z2, Z2
 	LONG       $0x5c42e2c4
-	BYTE       $0xc3
+	BYTE       $0xc2
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	ADDQ       R14, R15
@@ -4959,7 +4965,7 @@ split:
 	VSUBPS     Z2, Z0, Z0
 	VSUBPS     Z3, Z1, Z1
 	LONG       $0x5c42e2c4
-	BYTE       $0xcb
+	BYTE       $0xca
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	ADDQ       R14, R15
@@ -4997,7 +5003,7 @@ split:
 	VSUBPS     Z2, Z0, Z0
 	VSUBPS     Z3, Z1, Z1
 	LONG       $0x4b7be2c4
-	LONG       $0x04000ea4
+	LONG       $0x04000e9c
 	BYTE       $0x00
 	BYTE       $0x00
 	PREFETCHT1 64(R15)
@@ -5038,7 +5044,7 @@ split:
 	VPTERNLOGD $0xf8, Z31, Z1, Z0
 	VMOVUPS    Z0, 2624(DX)
 	LONG       $0x5c42e2c4
-	BYTE       $0xd4
+	BYTE       $0xc3
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	ADDQ       R14, R15
@@ -5117,7 +5123,7 @@ split:
 	VSUBPS     Z2, Z0, Z0
 	VSUBPS     Z3, Z1, Z1
 	LONG       $0x5c42e2c4
-	BYTE       $0xc4
+	BYTE       $0xcb
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	ADDQ       R14, R15
@@ -5154,7 +5160,7 @@ split:
 	VPTERNLOGD $0xf8, Z31, Z1, Z0
 	VMOVUPS    Z0, 2944(DX)
 	LONG       $0x4b7be2c4
-	LONG       $0x08000ea4
+	LONG       $0x08000e9c
 	BYTE       $0x00
 	BYTE       $0x00
 	PREFETCHT1 (R15)
@@ -5181,12 +5187,12 @@ split:
 	VMOVUPS    Z0, 3008(DX)
 	LEAQ       (R13)(R12*4), R13
 	LONG       $0x5c42e2c4
-	BYTE       $0xcc
+	BYTE       $0xc3
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	ADDQ       R14, R15
 	LONG       $0x5c42e2c4
-	BYTE       $0xd3
+	BYTE       $0xca
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	ADDQ       R14, R15
@@ -5207,7 +5213,6 @@ late:
 row:
 	VMOVUPS (R10), Z8
 	VADDPS  1024(R10), Z8, Z8
-	VADDPS  2048(R10), Z8, Z8
 	CMPQ    64(AX), $0x00
 	JEQ     write0
 	VADDPS  (BX), Z8, K2, Z8
@@ -5231,10 +5236,6 @@ store:
 	LONG $0x04000a8c
 	BYTE $0x00
 	BYTE $0x00
-	LONG $0x4b7ac2c4
-	LONG $0x08000a94
-	BYTE $0x00
-	BYTE $0x00
 	MOVQ R8, 24(SP)
 	MOVQ R9, BX
 	SHLQ $0x04, BX
@@ -5253,7 +5254,7 @@ end:
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·tiles48By2(SB), NOSPLIT, $40-8
 	MOVQ         t+0(FP), AX
-	LEAQ         112(AX), BX
+	LEAQ         120(AX), BX
 	LONG         $0x4978e2c4
 	BYTE         $0x03
 	MOVL         $0x00008000, CX
@@ -5279,11 +5280,11 @@ TEXT ·tiles48By2(SB), NOSPLIT, $40-8
 	MOVQ         (AX), R13
 	MOVQ         24(AX), R12
 	MOVQ         16(AX), R8
-	MOVQ         40(AX), R9
 	MOVQ         72(AX), R15
 	MOVQ         88(AX), R14
 	MOVQ         96(AX), DX
 	LEAQ         3072(DX), SI
+	MOVQ         40(AX), R9
 	LEAQ         6144(DX), R10
 	MOVQ         $0x00000000, 24(SP)
 	MOVQ         104(AX), CX
@@ -5902,7 +5903,7 @@ end:
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·tiles48By3(SB), NOSPLIT, $40-8
 	MOVQ         t+0(FP), AX
-	LEAQ         112(AX), BX
+	LEAQ         120(AX), BX
 	LONG         $0x4978e2c4
 	BYTE         $0x03
 	MOVL         $0x00008000, CX
@@ -5928,11 +5929,11 @@ TEXT ·tiles48By3(SB), NOSPLIT, $40-8
 	MOVQ         (AX), R13
 	MOVQ         24(AX), R12
 	MOVQ         16(AX), R8
-	MOVQ         40(AX), R9
 	MOVQ         72(AX), R15
 	MOVQ         88(AX), R14
 	MOVQ         96(AX), DX
 	LEAQ         3072(DX), SI
+	MOVQ         40(AX), R9
 	MOVQ         $0x00000040, CX
 	KMOVW        K1, K3
 	KMOVW        K1, K4
@@ -6542,6 +6543,1156 @@ split:
 	JNZ        strip
 	LONG       $0x4978e2c4
 	BYTE       $0xc0
+	VZEROUPPER
+	RET
+
+// func outerThirdsBy1(t *byte)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·outerThirdsBy1(SB), NOSPLIT, $40-8
+	MOVQ         t+0(FP), AX
+	LEAQ         120(AX), BX
+	LONG         $0x4978e2c4
+	BYTE         $0x03
+	MOVL         $0x00008000, CX
+	VPBROADCASTD CX, Z30
+	MOVL         $0xffff0000, CX
+	VPBROADCASTD CX, Z31
+	MOVQ         48(AX), R11
+	DECQ         R11
+	MOVQ         R11, CX
+	ANDQ         $0x1f, CX
+	INCQ         CX
+	MOVQ         $-1, BX
+	KMOVW        BX, K1
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K5
+	SHRQ         $0x10, BX
+	KMOVW        BX, K6
+	SHRQ         $0x05, R11
+	INCQ         R11
+	MOVQ         R11, 8(SP)
+	MOVQ         56(AX), BX
+	MOVQ         BX, (SP)
+	MOVQ         (AX), R13
+	MOVQ         24(AX), R12
+	MOVQ         16(AX), R8
+	MOVQ         72(AX), R15
+	MOVQ         88(AX), R14
+	MOVQ         96(AX), DX
+	LEAQ         3072(DX), SI
+	MOVQ         R12, R9
+	SHLQ         $0x04, R9
+	ADDQ         R13, R9
+	LEAQ         6144(DX), R10
+	MOVQ         $0x00000000, 24(SP)
+	MOVQ         112(AX), CX
+	MOVQ         $-1, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K2
+	SHRQ         $0x10, BX
+	KMOVW        BX, K7
+	MOVQ         $0x00000040, CX
+	KMOVW        K1, K3
+	KMOVW        K1, K4
+	CMPQ         (SP), $0x01
+	JNE          first
+	KMOVW        K2, K3
+	KMOVW        K2, K4
+
+first:
+	MOVQ $0x00000000, 32(SP)
+	XORQ R11, R11
+	MOVQ 8(AX), DI
+	JMP  split
+
+begin:
+	MOVQ 72(AX), R15
+	MOVQ $0x00000001, 32(SP)
+
+strip:
+	MOVQ 8(AX), DI
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	MOVQ 8(SP), R11
+
+depth:
+	XCHGQ SI, DX
+	DECQ  R11
+	JEQ   below
+	JMP   split
+
+below:
+	MOVQ  8(SP), R11
+	MOVQ  R11, BX
+	IMULQ R12, BX
+	SHLQ  $0x05, BX
+	SUBQ  $0x40, BX
+	SUBQ  BX, R9
+	SUBQ  BX, R13
+	KMOVW K1, K3
+	KMOVW K1, K4
+	CMPQ  (SP), $0x02
+	JNE   new
+	KMOVW K2, K3
+	KMOVW K2, K4
+
+new:
+	XORQ  R11, R11
+	CMPQ  (SP), $0x01
+	JNE   split
+	KXORW K3, K3, K3
+	KXORW K4, K4, K4
+
+split:
+	LEAQ       (R12)(R12*2), BX
+	MOVQ       R15, 16(SP)
+	LONG       $0x4b7be2c4
+	LONG       $0x00000e94
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, (DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1024(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2048(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 64(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	LONG       $0x4b7be2c4
+	LONG       $0x10000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1088(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2112(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 128(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1152(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2176(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	LONG       $0x5c6ae2c4
+	BYTE       $0xc7
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 192(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1216(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2240(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 256(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1280(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	LONG       $0x4b7be2c4
+	LONG       $0x08000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VMOVUPS    Z0, 2304(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 320(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1344(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2368(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 384(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	LONG       $0x5c6ae2c4
+	BYTE       $0xcf
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1408(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2432(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 448(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1472(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2496(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	LONG       $0x4b7be2c4
+	LONG       $0x04000e9c
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 512(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1536(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2560(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 576(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1600(DX)
+	VPSRLD     $0x10, Z0, Z0
+	LONG       $0x5c62e2c4
+	BYTE       $0xc7
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2624(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 640(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1664(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2688(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 704(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	LONG       $0x4b7be2c4
+	LONG       $0x00000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1728(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2752(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 768(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1792(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2816(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	LONG       $0x5c62e2c4
+	BYTE       $0xcf
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 832(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1856(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2880(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 896(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1920(DX)
+	LONG       $0x4b7be2c4
+	LONG       $0x08000e9c
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2944(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 960(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1984(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 3008(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	MOVQ       R9, R13
+	LEAQ       (R13)(R12*8), R9
+	LEAQ       (R9)(R12*8), R9
+	LONG       $0x5c62e2c4
+	BYTE       $0xc7
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	LONG       $0x5c6ae2c4
+	BYTE       $0xcf
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	MOVQ       16(SP), R15
+	ADDQ       80(AX), R15
+	ADDQ       $0x00001840, DI
+	TESTQ      R11, R11
+	JNZ        depth
+	CMPQ       32(SP), $0x00
+	JEQ        begin
+
+late:
+	MOVQ  24(SP), BX
+	TESTQ BX, BX
+	JEQ   store
+	MOVQ  $0x00000010, R11
+
+row:
+	VMOVUPS (R10), Z8
+	VADDPS  1024(R10), Z8, Z8
+	CMPQ    64(AX), $0x00
+	JEQ     write0
+	VADDPS  (BX), Z8, K1, Z8
+
+write0:
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    $0x40, R10
+	ADDQ    $0x40, BX
+	DECQ    R11
+	JNZ     row
+	SUBQ    $0x00000400, R10
+
+store:
+	CMPQ (SP), $0x00
+	JEQ  end
+	LONG $0x4b7ac2c4
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7ac2c4
+	LONG $0x04000a8c
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R8, 24(SP)
+	ADDQ $0x00000400, R8
+	DECQ (SP)
+	JNZ  strip
+	JMP  late
+
+end:
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
+// func outerThirdsBy2(t *byte)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·outerThirdsBy2(SB), NOSPLIT, $40-8
+	MOVQ         t+0(FP), AX
+	LEAQ         120(AX), BX
+	LONG         $0x4978e2c4
+	BYTE         $0x03
+	MOVL         $0x00008000, CX
+	VPBROADCASTD CX, Z30
+	MOVL         $0xffff0000, CX
+	VPBROADCASTD CX, Z31
+	MOVQ         48(AX), R11
+	DECQ         R11
+	MOVQ         R11, CX
+	ANDQ         $0x1f, CX
+	INCQ         CX
+	MOVQ         $-1, BX
+	KMOVW        BX, K1
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K5
+	SHRQ         $0x10, BX
+	KMOVW        BX, K6
+	SHRQ         $0x05, R11
+	INCQ         R11
+	MOVQ         R11, 8(SP)
+	MOVQ         56(AX), BX
+	MOVQ         BX, (SP)
+	MOVQ         (AX), R13
+	MOVQ         24(AX), R12
+	MOVQ         16(AX), R8
+	MOVQ         72(AX), R15
+	MOVQ         88(AX), R14
+	MOVQ         96(AX), DX
+	LEAQ         3072(DX), SI
+	MOVQ         R12, R9
+	SHLQ         $0x04, R9
+	ADDQ         R13, R9
+	LEAQ         6144(DX), R10
+	MOVQ         $0x00000000, 24(SP)
+	MOVQ         112(AX), CX
+	MOVQ         $-1, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K2
+	SHRQ         $0x10, BX
+	KMOVW        BX, K7
+	MOVQ         $0x00000040, CX
+	KMOVW        K1, K3
+	KMOVW        K1, K4
+	CMPQ         (SP), $0x01
+	JNE          first
+	KMOVW        K2, K3
+	KMOVW        K2, K4
+
+first:
+	MOVQ $0x00000000, 32(SP)
+	XORQ R11, R11
+	MOVQ 8(AX), DI
+	JMP  split
+
+begin:
+	MOVQ 72(AX), R15
+	MOVQ $0x00000001, 32(SP)
+
+strip:
+	MOVQ 8(AX), DI
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
+	MOVQ 8(SP), R11
+
+depth:
+	XCHGQ SI, DX
+	DECQ  R11
+	JEQ   below
+	JMP   split
+
+below:
+	MOVQ  8(SP), R11
+	MOVQ  R11, BX
+	IMULQ R12, BX
+	SHLQ  $0x05, BX
+	SUBQ  $0x40, BX
+	SUBQ  BX, R9
+	SUBQ  BX, R13
+	KMOVW K1, K3
+	KMOVW K1, K4
+	CMPQ  (SP), $0x02
+	JNE   new
+	KMOVW K2, K3
+	KMOVW K2, K4
+
+new:
+	XORQ  R11, R11
+	CMPQ  (SP), $0x01
+	JNE   split
+	KXORW K3, K3, K3
+	KXORW K4, K4, K4
+
+split:
+	LEAQ       (R12)(R12*2), BX
+	MOVQ       R15, 16(SP)
+	LONG       $0x4b7be2c4
+	LONG       $0x00000ea4
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, (DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1024(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2048(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	LONG       $0x4b7be2c4
+	LONG       $0x10000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 64(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1088(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2112(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	LONG       $0x4b7be2c4
+	LONG       $0x14000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 128(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1152(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2176(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	LONG       $0x5c5ae2c4
+	BYTE       $0xc6
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 192(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1216(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2240(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	LONG       $0x5c5ae2c4
+	BYTE       $0xcf
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 256(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1280(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2304(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	LONG       $0x4b7be2c4
+	LONG       $0x08000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 320(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1344(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2368(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	LONG       $0x4b7be2c4
+	LONG       $0x0c000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 384(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1408(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2432(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	LONG       $0x5c5ae2c4
+	BYTE       $0xd6
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 448(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1472(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2496(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	LONG       $0x5c5ae2c4
+	BYTE       $0xdf
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 512(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1536(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2560(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	LONG       $0x4b7be2c4
+	LONG       $0x04000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 576(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1600(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2624(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	LONG       $0x5c52e2c4
+	BYTE       $0xc6
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 640(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1664(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2688(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	LONG       $0x5c52e2c4
+	BYTE       $0xcf
+	PREFETCHT1 (R15)
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 704(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1728(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2752(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	VMOVUPS.Z  (R13), K3, Z0
+	VMOVUPS.Z  (R9), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	LONG       $0x4b7be2c4
+	LONG       $0x00000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 768(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1792(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2816(DX)
+	VMOVUPS.Z  (R13)(R12*1), K3, Z0
+	VMOVUPS.Z  (R9)(R12*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	LONG       $0x4b7be2c4
+	LONG       $0x04000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 (R15)
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 832(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1856(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2880(DX)
+	VMOVUPS.Z  (R13)(R12*2), K3, Z0
+	VMOVUPS.Z  (R9)(R12*2), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	LONG       $0x5c52e2c4
+	BYTE       $0xd6
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	VMOVUPS    Z2, 896(DX)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1920(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 2944(DX)
+	VMOVUPS.Z  (R13)(BX*1), K3, Z0
+	VMOVUPS.Z  (R9)(BX*1), K4, Z1
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 960(DX)
+	LONG       $0x5c52e2c4
+	BYTE       $0xdf
+	PREFETCHT1 (R15)
+	VPANDD     Z31, Z0, Z2
+	VPANDD     Z31, Z1, Z3
+	VSUBPS     Z2, Z0, Z0
+	VSUBPS     Z3, Z1, Z1
+	VPSRLD     $0x10, Z2, Z2
+	VPTERNLOGD $0xf8, Z31, Z3, Z2
+	VMOVUPS    Z2, 1984(DX)
+	VPSRLD     $0x10, Z0, Z0
+	VPTERNLOGD $0xf8, Z31, Z1, Z0
+	VMOVUPS    Z0, 3008(DX)
+	LEAQ       (R13)(R12*4), R13
+	LEAQ       (R9)(R12*4), R9
+	MOVQ       R9, R13
+	LEAQ       (R13)(R12*8), R9
+	LEAQ       (R9)(R12*8), R9
+	LONG       $0x4b7be2c4
+	LONG       $0x08000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	LONG       $0x5c52e2c4
+	BYTE       $0xc6
+	PREFETCHT1 (R15)
+	LONG       $0x5c52e2c4
+	BYTE       $0xcf
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	LONG       $0x5c5ae2c4
+	BYTE       $0xd6
+	PREFETCHT1 (R15)
+	LONG       $0x5c5ae2c4
+	BYTE       $0xdf
+	PREFETCHT1 64(R15)
+	ADDQ       R14, R15
+	MOVQ       16(SP), R15
+	ADDQ       80(AX), R15
+	ADDQ       $0x00001840, DI
+	TESTQ      R11, R11
+	JNZ        depth
+	CMPQ       32(SP), $0x00
+	JEQ        begin
+
+late:
+	MOVQ  24(SP), BX
+	TESTQ BX, BX
+	JEQ   store
+	MOVQ  $0x00000010, R11
+
+row:
+	VMOVUPS (R10), Z8
+	VADDPS  2048(R10), Z8, Z8
+	CMPQ    64(AX), $0x00
+	JEQ     write0
+	VADDPS  (BX), Z8, K1, Z8
+
+write0:
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS 1024(R10), Z9
+	VADDPS  3072(R10), Z9, Z9
+	CMPQ    64(AX), $0x00
+	JEQ     write1
+	VADDPS  1024(BX), Z9, K1, Z9
+
+write1:
+	VMOVUPS Z9, K1, 1024(BX)
+	ADDQ    $0x40, R10
+	ADDQ    $0x40, BX
+	DECQ    R11
+	JNZ     row
+	SUBQ    $0x00000400, R10
+
+store:
+	CMPQ (SP), $0x00
+	JEQ  end
+	LONG $0x4b7ac2c4
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7ac2c4
+	LONG $0x04000a8c
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7ac2c4
+	LONG $0x08000a94
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7ac2c4
+	LONG $0x0c000a9c
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R8, 24(SP)
+	ADDQ $0x00000800, R8
+	DECQ (SP)
+	JNZ  strip
+	JMP  late
+
+end:
+	LONG $0x4978e2c4
+	BYTE $0xc0
 	VZEROUPPER
 	RET
 

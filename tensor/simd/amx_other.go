@@ -22,7 +22,8 @@ func padRows(dst, src *uint16, rows, cols, stride, pitch int) {}
 
 func runTiles32(*Tiles32) {}
 
-func runTiles48(*Tiles48) {}
+func runTiles48(*Tiles48)     {}
+func runOuterThirds(*Tiles48) {}
 
 func splitRows(dst *uint16, src *float32, rows, cols, stride int) {}
 

@@ -68,6 +68,12 @@ func tiles48By2(t *byte)
 func tiles48By3(t *byte)
 
 //go:noescape
+func outerThirdsBy1(t *byte)
+
+//go:noescape
+func outerThirdsBy2(t *byte)
+
+//go:noescape
 func halveRows512(dst *byte, back *byte, src *byte, rows int, cols int, stride int)
 
 //go:noescape

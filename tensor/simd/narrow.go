@@ -19,6 +19,7 @@ type Tiles48 struct {
 	// Room is for two blocks of A that are split, and for sums: Room48 numbers.
 	Room   unsafe.Pointer
 	Cols   int
+	last   int // columns of the last strip of OuterThirds
 	config tileConfig
 }
 
@@ -33,13 +34,18 @@ type tileConfig struct {
 	rows    [16]byte
 }
 
+// wholeTiles has all tiles as large as can be.
+func (c *tileConfig) wholeTiles() {
+	c.palette = 1
+	for i := range 8 {
+		c.bytes[i], c.rows[i] = 64, 16
+	}
+}
+
 // Run computes the product.
 func (t *Tiles48) Run(level Level) {
 	if level >= AMX {
-		t.config.palette = 1
-		for i := range 8 {
-			t.config.bytes[i], t.config.rows[i] = 64, 16
-		}
+		t.config.wholeTiles()
 		if t.Cols > 32 {
 			for _, narrow := range [2]int{2, 7} { // the last tiles of C and B
 				t.config.bytes[narrow] = uint16(4 * (t.Cols - 32))

@@ -42,10 +42,7 @@ const RoomOuterHalves = 2*16*OuterHalvesDepth + 3*256
 // Run computes the step.
 func (t *OuterHalves) Run(level Level) {
 	if level >= AMXFP16 {
-		t.config.palette = 1
-		for i := range 8 {
-			t.config.bytes[i], t.config.rows[i] = 64, 16
-		}
+		t.config.wholeTiles()
 		for _, last := range [2]int{2, 5} { // tiles of C and of A
 			t.config.rows[last] = byte(t.Rows - 32)
 		}

@@ -29,7 +29,10 @@ func main() {
 	splitPairs()
 	product32()
 	for wide := 1; wide <= 3; wide++ {
-		product48(wide)
+		narrow{wide, false}.product("tiles48")
+	}
+	for wide := 1; wide <= 2; wide++ {
+		narrow{wide, true}.product("outerThirds")
 	}
 	halveRows()
 	halvePairs()

@@ -24,156 +24,243 @@ const (
 	field48AheadApart
 	field48Room
 	field48Cols
+	field48Last
 	field48Config
 )
 
-// product48 goes over strips of 16 rows, in each over depth, with sums of up to 48 columns in three tiles or four: two
-// would not keep the unit busy, since a product takes as long as three can be begun in. So one tile of columns has three
-// of sums, and two have two each, which take turns and are added up at the end. While a block of 16 rows by 32
-// is multiplied its follower is split, between the tile instructions, into the other half of the room: the
-// vector units have nothing else to do, and what is split stays in the nearest cache. Asking for the next
-// block of B in these gaps, as product32 does, gains nothing here.
-func product48(wide int) {
-	TEXT(fmt.Sprintf("tiles48By%d", wide), NOSPLIT, "func(t *byte)")
+// narrow is a product of rows with up to 48 columns, or, turned, of columns: one side of the product is wide, and split on
+// the way; the other has been split before. Sums of one strip of the wide side, 16 rows or columns of it, by all of the
+// narrow one stay in tiles.
+//
+// A product takes as long as three can be begun in, and waits for the one before it in its tile. So where the narrow side
+// has one tile or two, each has two of sums, which take turns and are added up at the end.
+type narrow struct {
+	wide   int // tiles of the narrow side
+	turned bool
+}
+
+// turns is how many tiles of sums each of the narrow side has.
+func (n narrow) turns() int { return []int{1: 2, 2: 2, 3: 1}[n.wide] }
+
+// Registers. The split block that is multiplied, and the room of the next; the narrow side, and its third tile or the room
+// of sums that are added up; the wide side, and in a turned product its lower 16 rows; C, whose rows' distance is there
+// where it is not turned.
+var (
+	narrowT, narrowA, narrowNext, narrowB, narrowHalf, narrowSums = RAX, RSI, RDX, RDI, R10, R10
+	narrowC, narrowCRow, narrowLow, narrowLine, narrowTmp         = R8, R9, R9, RCX, RBX
+	narrowK, narrowRow, narrowS, narrowAhead, narrowApart         = R11, R12, R13, R15, R14
+)
+
+func (n narrow) field(off int, to GPPhysical) { MOVQ(Mem{Base: narrowT, Disp: off}, to) }
+
+// product goes over strips, in each over depth. While a block of a strip, 16 by 32 numbers, is multiplied its follower is
+// split, between the tile instructions, into the other half of the room: the vector units have nothing else to do, and
+// what is split stays in the nearest cache. Asking for the next block of the narrow side in these gaps, as product32 does
+// of B, gains nothing here.
+func (n narrow) product(name string) {
+	TEXT(fmt.Sprintf("%sBy%d", name, n.wide), NOSPLIT, "func(t *byte)")
 	Pragma("noescape")
-	t := RAX
+	t, a, next, b := narrowT, narrowA, narrowNext, narrowB
+	c, tmp, k, s, ahead := narrowC, narrowTmp, narrowK, narrowS, narrowAhead
 	Load(Param("t"), t)
 	LEAQ(Mem{Base: t, Disp: field48Config}, RBX)
 	loadConfig()
-	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
-
-	turns := []int{1: 3, 2: 2, 3: 1}[wide] // tiles of sums of one tile of columns
-	a, next, b := RSI, RDX, RDI
-	half, sums := R10, R10 // the third tile of B; the room of sums that are added up
-	c, crow, line, tmp := R8, R9, RCX, RBX
-	k, row, s, ahead := R11, R12, R13, R15
-	apart := R14
 	local := AllocLocal(40)
 	strips, deep, asks, late, begun := local, local.Offset(8), local.Offset(16), local.Offset(24), local.Offset(32)
 
 	loadSplitConstants(ECX)
-	field(field48Depth, k)
+	n.field(field48Depth, k)
 	stripMasks(k, tmp)
 	MOVQ(k, deep)
-	field(field48Strips, tmp)
+	n.field(field48Strips, tmp)
 	MOVQ(tmp, strips)
-	field(field48A, s)
-	field(field48ARow, row)
-	field(field48C, c)
-	field(field48CRow, crow)
-	field(field48Ahead, ahead)
-	field(field48AheadApart, apart)
-	field(field48Room, next)
+	n.field(field48A, s)
+	n.field(field48ARow, narrowRow)
+	n.field(field48C, c)
+	n.field(field48Ahead, ahead)
+	n.field(field48AheadApart, narrowApart)
+	n.field(field48Room, next)
 	LEAQ(Mem{Base: next, Disp: roomBytes}, a)
-	if turns > 1 {
-		LEAQ(Mem{Base: next, Disp: 2 * roomBytes}, sums)
+	if n.turned {
+		MOVQ(narrowRow, narrowLow)
+		SHLQ(Imm(4), narrowLow)
+		ADDQ(s, narrowLow)
+	} else {
+		n.field(field48CRow, narrowCRow)
+	}
+	if n.turns() > 1 {
+		LEAQ(Mem{Base: next, Disp: 2 * roomBytes}, narrowSums)
 		MOVQ(U32(0), late)
-		MOVQ(Mem{Base: t, Disp: field48Cols}, RCX)
-		MOVQ(I32(-1), tmp)
-		BZHIQ(RCX, tmp, tmp)
-		KMOVW(tmp.As32(), K2)
-		SHRQ(Imm(16), tmp)
-		KMOVW(tmp.As32(), K7)
 	}
-	MOVQ(U32(64), line)
+	n.lanes()
+	MOVQ(U32(64), narrowLine)
 
-	masks := func(label string) { // of a block with k left in its strip, it too
-		KMOVW(K1, K3)
-		KMOVW(K1, K4)
-		CMPQ(k, Imm(1))
-		JNE(LabelRef(label))
-		KMOVW(K5, K3)
-		KMOVW(K6, K4)
-		Label(label)
-	}
 	// The first block is split in a turn of the loop that multiplies what is in the room: sums begin behind it.
-	masks("first")
+	n.masks("first", strips, 1)
 	MOVQ(U32(0), begun)
 	XORQ(k, k)
-	field(field48B, b)
-	if turns == 1 {
-		MOVQ(b, half)
+	n.field(field48B, b)
+	if n.turns() == 1 {
+		MOVQ(b, narrowHalf)
 	}
 	JMP(LabelRef("split"))
 
 	Label("begin")
-	field(field48Ahead, ahead)
+	n.field(field48Ahead, ahead)
 	MOVQ(U32(1), begun)
 	Label("strip")
-	field(field48B, b)
-	if turns > 1 {
-		ownC(c, crow, 16)
-		for i := range turns * wide {
-			zeroTile(i)
-		}
-	} else {
-		field(field48BPanel, half)
-		ADDQ(b, half)
-		startSums(c, crow, 16, Mem{Base: t, Disp: field48Add}, func() { rowOfC(c, crow, tmp, loadTile) }, 3)
-	}
+	n.field(field48B, b)
+	n.start()
 	MOVQ(deep, k)
 
 	Label("depth")
 	XCHGQ(a, next)
-	// s stands 16 rows below the block just split. The follower is 32 columns further, or the first
-	// of the next strip, or none.
+	// s stands below the block just split, whose follower is the next of its strip, or the first of the next strip, or none.
 	DECQ(k)
 	JEQ(LabelRef("below"))
-	MOVQ(row, tmp)
-	SHLQ(Imm(4), tmp)
-	SUBQ(tmp, s)
-	ADDQ(U32(128), s)
-	masks("same")
+	if !n.turned {
+		MOVQ(narrowRow, tmp)
+		SHLQ(Imm(4), tmp)
+		SUBQ(tmp, s)
+		ADDQ(U32(128), s)
+		n.masks("same", strips, 1)
+	}
 	JMP(LabelRef("split"))
 	Label("below")
 	MOVQ(deep, k)
-	MOVQ(k, tmp)
-	DECQ(tmp)
-	SHLQ(Imm(7), tmp)
-	SUBQ(tmp, s)
-	masks("new")
+	n.nextStrip()
+	n.masks("new", strips, 2)
 	XORQ(k, k)
 	CMPQ(strips, Imm(1))
 	JNE(LabelRef("split"))
 	KXORW(K3, K3, K3)
 	KXORW(K4, K4, K4)
 	Label("split")
-	LEAQ(Mem{Base: row, Index: row, Scale: 2}, tmp)
-
+	LEAQ(Mem{Base: narrowRow, Index: narrowRow, Scale: 2}, tmp)
 	MOVQ(ahead, asks)
-	work := splitBlock(s, row, tmp, next)
-	asked, gaps := 0, 3+9*wide                  // as many loads and products
-	gapWork := []int{1: 32, 2: 20, 3: 20}[wide] // so that the last are well before their block is loaded
+	n.multiplyAndSplit()
+	MOVQ(asks, ahead)
+	ADDQ(Mem{Base: t, Disp: field48AheadStep}, ahead)
+	ADDQ(U32(blockBytes), b)
+	if n.turns() == 1 {
+		ADDQ(U32(blockBytes), narrowHalf)
+	}
+	TESTQ(k, k)
+	JNZ(LabelRef("depth"))
+	CMPQ(begun, Imm(0))
+	JEQ(LabelRef("begin"))
+	n.finish(strips, late)
+	releaseTiles()
+	VZEROUPPER()
+	RET()
+}
+
+// lanes makes masks of the columns of C, or, turned, of the last strip's.
+func (n narrow) lanes() {
+	if n.turns() == 1 {
+		return
+	}
+	field := field48Cols
+	if n.turned {
+		field = field48Last
+	}
+	n.field(field, RCX)
+	MOVQ(I32(-1), narrowTmp)
+	BZHIQ(RCX, narrowTmp, narrowTmp)
+	KMOVW(narrowTmp.As32(), K2)
+	SHRQ(Imm(16), narrowTmp)
+	KMOVW(narrowTmp.As32(), K7)
+}
+
+// masks makes K3 and K4 those of the block that is split next: of k that are left in its strip the first, or, turned, of so
+// many strips.
+func (n narrow) masks(label string, strips Mem, left uint64) {
+	KMOVW(K1, K3)
+	KMOVW(K1, K4)
+	if n.turned {
+		CMPQ(strips, Imm(left))
+		JNE(LabelRef(label))
+		KMOVW(K2, K3)
+		KMOVW(K2, K4)
+	} else {
+		CMPQ(narrowK, Imm(1))
+		JNE(LabelRef(label))
+		KMOVW(K5, K3)
+		KMOVW(K6, K4)
+	}
+	Label(label)
+}
+
+// start fills the tiles of sums.
+func (n narrow) start() {
+	if n.turns() == 1 {
+		n.field(field48BPanel, narrowHalf)
+		ADDQ(narrowB, narrowHalf)
+		startSums(narrowC, narrowCRow, 16, Mem{Base: narrowT, Disp: field48Add}, func() { rowOfC(narrowC, narrowCRow, narrowTmp, loadTile) }, 3)
+		return
+	}
+	if !n.turned {
+		ownC(narrowC, narrowCRow, 16)
+	}
+	for i := range n.turns() * n.wide {
+		zeroTile(i)
+	}
+}
+
+// nextStrip goes from the end of one strip of k blocks to the next.
+func (n narrow) nextStrip() {
+	MOVQ(narrowK, narrowTmp)
+	if n.turned {
+		IMULQ(narrowRow, narrowTmp)
+		SHLQ(Imm(5), narrowTmp)
+		SUBQ(Imm(64), narrowTmp)
+		SUBQ(narrowTmp, narrowLow)
+	} else {
+		DECQ(narrowTmp)
+		SHLQ(Imm(7), narrowTmp)
+	}
+	SUBQ(narrowTmp, narrowS)
+}
+
+// multiplyAndSplit multiplies one block, splits the next and asks for 32 lines.
+func (n narrow) multiplyAndSplit() {
+	work := n.splitBlock()
+	asked, gaps := 0, 3+9*n.wide                  // as many loads and products
+	gapWork := []int{1: 32, 2: 20, 3: 20}[n.wide] // so that the last are well before their block is loaded
 	gap := func() {
 		for range (32 - asked + gaps - 1) / gaps {
-			askLine(ahead, apart, &asked)
+			askLine(narrowAhead, narrowApart, &asked)
 		}
-		n := min(gapWork, len(work))
-		for _, do := range work[:n] {
+		some := min(gapWork, len(work))
+		for _, do := range work[:some] {
 			do()
 		}
-		work = work[n:]
+		work = work[some:]
 		gaps--
 	}
-	firstA, firstB := turns*wide, 8-wide // tiles
+	firstA, firstB := n.turns()*n.wide, 8-n.wide // tiles
 	left := func(second, third int) {
-		loadTileAt(firstA+second, a, line, third*tileBytes)
+		loadTileAt(firstA+second, narrowA, narrowLine, third*tileBytes)
 		gap()
 	}
 	right := func(third int) {
-		for i := range wide {
+		for i := range n.wide {
 			if i < 2 {
-				loadTileAt(firstB+i, b, line, third*thirdBytes+i*tileBytes)
+				loadTileAt(firstB+i, narrowB, narrowLine, third*thirdBytes+i*tileBytes)
 			} else {
-				loadTileAt(firstB+i, half, line, third*thirdBytes)
+				loadTileAt(firstB+i, narrowHalf, narrowLine, third*thirdBytes)
 			}
 			gap()
 		}
 	}
 	turn := 0
 	times := func(second int) {
-		for i := range wide {
-			multiply(turn%turns*wide+i, firstA+second, firstB+i)
+		for i := range n.wide {
+			x, y := firstA+second, firstB+i
+			if n.turned {
+				x, y = y, x
+			}
+			multiply(turn%n.turns()*n.wide+i, x, y)
 			gap()
 		}
 		turn++
@@ -193,88 +280,116 @@ func product48(wide int) {
 	if len(work) > 0 || gaps != 0 {
 		panic("the work does not fit the gaps")
 	}
-	MOVQ(asks, ahead)
-	ADDQ(Mem{Base: t, Disp: field48AheadStep}, ahead)
-	ADDQ(U32(blockBytes), b)
-	if turns == 1 {
-		ADDQ(U32(blockBytes), half)
-	}
-	TESTQ(k, k)
-	JNZ(LabelRef("depth"))
-	CMPQ(begun, Imm(0))
-	JEQ(LabelRef("begin"))
-	if turns > 1 {
-		// The sums of a strip are added up after the products of the next: right behind the tiles' stores their loads
-		// would wait.
+}
+
+// finish stores the sums of a strip, and goes on with the next. Sums that took turns are added up after the products of
+// the next strip: right behind the tiles' stores their loads would wait.
+func (n narrow) finish(strips, late Mem) {
+	tmp := narrowTmp
+	if n.turns() > 1 {
 		Label("late")
 		MOVQ(late, tmp)
 		TESTQ(tmp, tmp)
 		JEQ(LabelRef("store"))
-		addTurns(turns, wide, sums, tmp, crow, k, Mem{Base: t, Disp: field48Add})
+		n.addTurns()
 		Label("store")
 		CMPQ(strips, Imm(0))
 		JEQ(LabelRef("end"))
-		for i := range turns * wide {
-			storeTileAt(i, sums, line, i*tileBytes)
+		for i := range n.turns() * n.wide {
+			storeTileAt(i, narrowSums, narrowLine, i*tileBytes)
 		}
-		MOVQ(c, late)
+		MOVQ(narrowC, late)
 	} else {
-		rowOfC(c, crow, tmp, storeTile)
+		rowOfC(narrowC, narrowCRow, tmp, storeTile)
 	}
-	MOVQ(crow, tmp)
-	SHLQ(Imm(4), tmp)
-	ADDQ(tmp, c)
+	if n.turned {
+		ADDQ(U32(tileBytes*uint32(n.wide)), narrowC)
+	} else {
+		MOVQ(narrowCRow, tmp)
+		SHLQ(Imm(4), tmp)
+		ADDQ(tmp, narrowC)
+	}
 	DECQ(strips)
 	JNZ(LabelRef("strip"))
-	if turns > 1 {
+	if n.turns() > 1 {
 		JMP(LabelRef("late"))
 		Label("end")
 	}
-	releaseTiles()
-	VZEROUPPER()
-	RET()
 }
 
 // roomBytes is the room of a split block: three tiles.
 const roomBytes = 3 * tileBytes
 
-// splitBlock is the instructions that split 16 rows of 32 numbers, moving s 16 rows down.
-func splitBlock(s, row, row3, to GPPhysical) (work []func()) {
+// splitBlock is the instructions that split 16 rows of 32 numbers, or, turned, 32 rows of 16, two by two; s moves below
+// them. It takes three rows in tmp.
+func (n narrow) splitBlock() (work []func()) {
 	do := func(f func()) { work = append(work, f) }
-	for r := range 16 {
-		at := []Mem{{Base: s}, {Base: s, Index: row, Scale: 1}, {Base: s, Index: row, Scale: 2}, {Base: s, Index: row3, Scale: 1}}[r%4]
-		do(func() { VMOVUPS_Z(at, K3, Z0) })
-		do(func() { at.Disp = 64; VMOVUPS_Z(at, K4, Z1) })
-		work = append(work, splitting(to, r*64, tileBytes, false)...)
-		if r%4 == 3 {
-			do(func() { LEAQ(Mem{Base: s, Index: row, Scale: 4}, s) })
+	at := func(base GPPhysical, r, disp int) Mem {
+		m := Mem{Base: base, Index: narrowRow, Scale: uint8(r), Disp: disp}
+		switch r {
+		case 0:
+			m.Index, m.Scale = nil, 0
+		case 3:
+			m.Index, m.Scale = narrowTmp, 1
 		}
+		return m
+	}
+	bases := []GPPhysical{narrowS}
+	second := func(r int) Mem { return at(narrowS, r, 64) }
+	if n.turned {
+		bases = append(bases, narrowLow)
+		second = func(r int) Mem { return at(narrowLow, r, 0) }
+	}
+	for r := range 16 {
+		do(func() { VMOVUPS_Z(at(narrowS, r%4, 0), K3, Z0) })
+		do(func() { VMOVUPS_Z(second(r%4), K4, Z1) })
+		work = append(work, splitting(narrowNext, r*64, tileBytes, false)...)
+		if r%4 < 3 {
+			continue
+		}
+		for _, s := range bases {
+			do(func() { LEAQ(Mem{Base: s, Index: narrowRow, Scale: 4}, s) })
+		}
+	}
+	if n.turned { // below the other 16 rows
+		do(func() { MOVQ(narrowLow, narrowS) })
+		do(func() { LEAQ(Mem{Base: narrowS, Index: narrowRow, Scale: 8}, narrowLow) })
+		do(func() { LEAQ(Mem{Base: narrowLow, Index: narrowRow, Scale: 8}, narrowLow) })
 	}
 	return work
 }
 
-// addTurns adds up the tiles of sums that took turns, 16 rows, and puts them into C, or adds them to it.
-func addTurns(turns, wide int, sums, c, crow, n GPPhysical, add Mem) {
-	MOVQ(U32(16), n)
+// addTurns adds up the tiles of sums that took turns, and puts them into the strip of C at tmp, or adds them to it. In a
+// turned product that is tiles, one behind the other.
+func (n narrow) addTurns() {
+	c, apart, lanes := narrowTmp, 64, []OpmaskPhysical{K2, K7}
+	if n.turned {
+		apart, lanes = tileBytes, []OpmaskPhysical{K1, K1}
+	}
+	MOVQ(U32(16), narrowK)
 	Label("row")
-	for i := range wide {
-		z, lanes := zmm(8+i), []OpmaskPhysical{K2, K7}[i]
-		VMOVUPS(Mem{Base: sums, Disp: i * tileBytes}, z)
-		for turn := 1; turn < turns; turn++ {
-			VADDPS(Mem{Base: sums, Disp: (turn*wide + i) * tileBytes}, z, z)
+	for i := range n.wide {
+		z, to := zmm(8+i), Mem{Base: c, Disp: apart * i}
+		VMOVUPS(Mem{Base: narrowSums, Disp: i * tileBytes}, z)
+		for turn := 1; turn < n.turns(); turn++ {
+			VADDPS(Mem{Base: narrowSums, Disp: (turn*n.wide + i) * tileBytes}, z, z)
 		}
 		write := fmt.Sprintf("write%d", i)
-		CMPQ(add, Imm(0))
+		CMPQ(Mem{Base: narrowT, Disp: field48Add}, Imm(0))
 		JEQ(LabelRef(write))
-		VADDPS(Mem{Base: c, Disp: 64 * i}, z, lanes, z)
+		VADDPS(to, z, lanes[i], z)
 		Label(write)
-		VMOVUPS(z, lanes, Mem{Base: c, Disp: 64 * i})
+		VMOVUPS(z, lanes[i], to)
 	}
-	ADDQ(Imm(64), sums)
-	ADDQ(crow, c)
-	DECQ(n)
+	ADDQ(Imm(64), narrowSums)
+	if n.turned {
+		ADDQ(Imm(64), c)
+	} else {
+		ADDQ(narrowCRow, c)
+	}
+	DECQ(narrowK)
 	JNZ(LabelRef("row"))
-	SUBQ(U32(tileBytes), sums)
+	SUBQ(U32(tileBytes), narrowSums)
 }
 
 // rowOfC loads or stores three tiles of C side by side.

@@ -106,6 +106,9 @@ func splitRows() {
 	RET()
 }
 
+// splitAhead is how many bytes ahead splitPairs asks for rows.
+const splitAhead = 8 << 10
+
 // splitPairs: row r of a block of 32 goes beside row 16+r, into line r of tiles of
 // 16 columns. Rows past the last are zeros.
 func splitPairs() {
@@ -125,6 +128,13 @@ func splitPairs() {
 			splitPair(RAX)
 		} else {
 			splitPair(d)
+		}
+	}
+	ask := func() { // of a tall matrix, a slice ahead
+		for _, row := range []GPPhysical{s, low} {
+			for line := range 2 {
+				PREFETCHT0(Mem{Base: row, Disp: splitAhead + 64*line})
+			}
 		}
 	}
 	Label("block")
@@ -150,6 +160,7 @@ func splitPairs() {
 	TESTQ(n, n)
 	JEQ(LabelRef("last"))
 	Label("panel")
+	ask()
 	half(Mem{Base: s}, Mem{Base: low}, 0, K5, K6)
 	half(Mem{Base: s, Disp: 64}, Mem{Base: low, Disp: 64}, tileBytes, K5, K6)
 	ADDQ(U32(128), s)
@@ -160,6 +171,7 @@ func splitPairs() {
 	Label("last")
 	TESTQ(left, left)
 	JEQ(LabelRef("next"))
+	ask()
 	KANDW(K3, K5, K2)
 	KANDW(K3, K6, K7)
 	half(Mem{Base: s}, Mem{Base: low}, 0, K2, K7)
