@@ -65,7 +65,7 @@ func (c *CPU) softmaxRows(s *simd.Softmax, dst Matrix, list []uint32, lo, hi int
 		sums, gaps, list = sums[n:], gaps[n:], list[n:]
 	}
 	many := 5*len(list) >= 2*(hi-lo)
-	for many && len(list) > 0 && !dst.IsZero() && dst.contiguous() && simd.Fills(c.level, dst.Cols) {
+	for many && len(list) > 0 && !dst.IsZero() && dst.contiguous() && s.Fills(c.level) {
 		if run(len(list), true); len(list) > 0 {
 			run(min(fewRows, len(list)), false)
 		}
@@ -88,7 +88,7 @@ func (c *CPU) softmaxAll(s *simd.Softmax, lo, hi int) {
 }
 
 // fewRows is how many rows go by themselves where they are too far apart to be filled.
-const fewRows = 16
+const fewRows = 32
 
 // lossChunk is how many rows of logits a core looks at in one go.
 func lossChunk(logits Matrix) int {
@@ -113,7 +113,7 @@ func softmaxWidth(size, cols int) int { return 2*size + 2*padded(cols) + apart }
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
 	x := src.block(0)
 	return simd.Softmax{
-		X: x, Dst: dst.turnedResult(0, dst.Cols <= simd.ShortRow, x), Cols: src.Cols,
+		X: x, Dst: dst.turnedResult(0, dst.Cols <= simd.ShortRow && dst.dtype == src.dtype, x), Cols: src.Cols,
 		Sum: &room[0], Gap: &room[size], Exp: &room[2*size],
 	}
 }

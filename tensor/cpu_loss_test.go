@@ -106,19 +106,22 @@ func TestCrossEntropySoftmaxArgmax(t *testing.T) {
 
 func TestLossesOfBadNumbers(t *testing.T) {
 	onEachCPU(t, func(t *testing.T, c *CPU) []float64 {
-		for _, cols := range []int{1, 7, 16, 40} {
+		r := rand.New(rand.NewPCG(11, 12))
+		for k, cols := range []int{1, 7, 16, 40, 1, 7, 16, 40} {
+			typ := []DType{F32, BF16}[k/4]
 			for at := range cols {
-				m := c.New(F32, 3, cols)
+				m := c.New(typ, 40, cols)
 				m.set(1, at, math.NaN())
-				dx := c.New(F32, 3, cols)
-				loss, _ := c.CrossEntropy(dx, m, c.Indices([]uint32{0, 0, 0}), c.Indices([]uint32{1, 2}), 1)
-				bce := c.BCE(dx, m, c.New(F32, 3, cols), c.Indices([]uint32{1}), 1)
-				if !math.IsNaN(loss) || !math.IsNaN(bce) {
-					t.Fatalf("%d columns, NaN at %d: losses %g and %g", cols, at, loss, bce)
+				dx := c.New(typ, 40, cols)
+				loss, _ := c.CrossEntropy(dx, m, c.Indices(make([]uint32, 40)), c.Indices([]uint32{1, 2}), 1)
+				all, _ := c.CrossEntropy(dx, m, c.Indices(make([]uint32, 40)), someRows(c, 40, 2, r), 1)
+				bce := c.BCE(dx, m, c.New(typ, 40, cols), c.Indices([]uint32{1}), 1)
+				if !math.IsNaN(loss) || !math.IsNaN(all) || !math.IsNaN(bce) {
+					t.Fatalf("%v, %d columns, NaN at %d: losses %g, %g and %g", typ, cols, at, loss, all, bce)
 				}
-				arg := make([]uint32, 3)
+				arg := make([]uint32, 40)
 				if c.Argmax(arg, m); int(arg[1]) >= cols {
-					t.Fatalf("argmax %d of %d columns", arg[1], cols)
+					t.Fatalf("%v: argmax %d of %d columns", typ, arg[1], cols)
 				}
 			}
 		}

@@ -19,8 +19,8 @@ type Block struct {
 	Far bool
 }
 
-// ShortRow is how many columns a row has at most that softmax, argmax and layer norm turn on its side, sixteen rows at a
-// time, on AVX-512: there what counts is instructions a row, not bytes.
+// ShortRow is how many columns a row has at most that softmax, argmax and layer norm turn on its side, sixteen or 32 rows
+// at a time, on AVX-512: there what counts is instructions a row, not bytes.
 const ShortRow = 48
 
 // At is the number in row i, column j.

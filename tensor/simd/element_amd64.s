@@ -430,6 +430,168 @@ DATA elementBits<>+56(SB)/4, $0x00004000
 DATA elementBits<>+60(SB)/4, $0x00008000
 GLOBL elementBits<>(SB), RODATA|NOPTR, $64
 
+DATA elementPairs<>+0(SB)/4, $0xfffeffff
+DATA elementPairs<>+4(SB)/4, $0xfffcfffd
+DATA elementPairs<>+8(SB)/4, $0xfffafffb
+DATA elementPairs<>+12(SB)/4, $0xfff8fff9
+DATA elementPairs<>+16(SB)/4, $0xfff6fff7
+DATA elementPairs<>+20(SB)/4, $0xfff4fff5
+DATA elementPairs<>+24(SB)/4, $0xfff2fff3
+DATA elementPairs<>+28(SB)/4, $0xfff0fff1
+DATA elementPairs<>+32(SB)/4, $0xffeeffef
+DATA elementPairs<>+36(SB)/4, $0xffecffed
+DATA elementPairs<>+40(SB)/4, $0xffeaffeb
+DATA elementPairs<>+44(SB)/4, $0xffe8ffe9
+DATA elementPairs<>+48(SB)/4, $0xffe6ffe7
+DATA elementPairs<>+52(SB)/4, $0xffe4ffe5
+DATA elementPairs<>+56(SB)/4, $0xffe2ffe3
+DATA elementPairs<>+60(SB)/4, $0xffe0ffe1
+DATA elementPairs<>+64(SB)/4, $0xffdeffdf
+DATA elementPairs<>+68(SB)/4, $0xffdcffdd
+DATA elementPairs<>+72(SB)/4, $0xffdaffdb
+DATA elementPairs<>+76(SB)/4, $0xffd8ffd9
+DATA elementPairs<>+80(SB)/4, $0xffd6ffd7
+DATA elementPairs<>+84(SB)/4, $0xffd4ffd5
+DATA elementPairs<>+88(SB)/4, $0xffd2ffd3
+DATA elementPairs<>+92(SB)/4, $0xffd0ffd1
+DATA elementPairs<>+96(SB)/4, $0xffceffcf
+DATA elementPairs<>+100(SB)/4, $0xffccffcd
+DATA elementPairs<>+104(SB)/4, $0xffcaffcb
+DATA elementPairs<>+108(SB)/4, $0xffc8ffc9
+GLOBL elementPairs<>(SB), RODATA|NOPTR, $112
+
+DATA elementFew<>+0(SB)/8, $0x0002000100010000
+DATA elementFew<>+8(SB)/8, $0x0004000300030002
+DATA elementFew<>+16(SB)/8, $0x0004000300030002
+DATA elementFew<>+24(SB)/8, $0x0006000500050004
+DATA elementFew<>+32(SB)/8, $0x0006000500050004
+DATA elementFew<>+40(SB)/8, $0x0008000700070006
+DATA elementFew<>+48(SB)/8, $0x0008000700070006
+DATA elementFew<>+56(SB)/8, $0x000a000900090008
+DATA elementFew<>+64(SB)/8, $0x0003000200010000
+DATA elementFew<>+72(SB)/8, $0x0007000600050004
+DATA elementFew<>+80(SB)/8, $0x0005000400030002
+DATA elementFew<>+88(SB)/8, $0x0009000800070006
+DATA elementFew<>+96(SB)/8, $0x0007000600050004
+DATA elementFew<>+104(SB)/8, $0x000b000a00090008
+DATA elementFew<>+112(SB)/8, $0x0009000800070006
+DATA elementFew<>+120(SB)/8, $0x000d000c000b000a
+DATA elementFew<>+128(SB)/8, $0x0004000300010000
+DATA elementFew<>+136(SB)/8, $0x000a000900070006
+DATA elementFew<>+144(SB)/8, $0x0006000500030002
+DATA elementFew<>+152(SB)/8, $0x000c000b00090008
+DATA elementFew<>+160(SB)/8, $0x0008000700050004
+DATA elementFew<>+168(SB)/8, $0x000e000d000b000a
+DATA elementFew<>+176(SB)/8, $0x000a000900070006
+DATA elementFew<>+184(SB)/8, $0x0010000f000d000c
+DATA elementFew<>+192(SB)/8, $0x0005000400010000
+DATA elementFew<>+200(SB)/8, $0x000d000c00090008
+DATA elementFew<>+208(SB)/8, $0x0007000600030002
+DATA elementFew<>+216(SB)/8, $0x000f000e000b000a
+DATA elementFew<>+224(SB)/8, $0x0009000800050004
+DATA elementFew<>+232(SB)/8, $0x00110010000d000c
+DATA elementFew<>+240(SB)/8, $0x000b000a00070006
+DATA elementFew<>+248(SB)/8, $0x00130012000f000e
+DATA elementFew<>+256(SB)/8, $0x0006000500010000
+DATA elementFew<>+264(SB)/8, $0x0010000f000b000a
+DATA elementFew<>+272(SB)/8, $0x0008000700030002
+DATA elementFew<>+280(SB)/8, $0x00120011000d000c
+DATA elementFew<>+288(SB)/8, $0x000a000900050004
+DATA elementFew<>+296(SB)/8, $0x00140013000f000e
+DATA elementFew<>+304(SB)/8, $0x000c000b00070006
+DATA elementFew<>+312(SB)/8, $0x0016001500110010
+DATA elementFew<>+320(SB)/8, $0x0007000600010000
+DATA elementFew<>+328(SB)/8, $0x00130012000d000c
+DATA elementFew<>+336(SB)/8, $0x0009000800030002
+DATA elementFew<>+344(SB)/8, $0x00150014000f000e
+DATA elementFew<>+352(SB)/8, $0x000b000a00050004
+DATA elementFew<>+360(SB)/8, $0x0017001600110010
+DATA elementFew<>+368(SB)/8, $0x000d000c00070006
+DATA elementFew<>+376(SB)/8, $0x0019001800130012
+DATA elementFew<>+384(SB)/8, $0x0008000700010000
+DATA elementFew<>+392(SB)/8, $0x00160015000f000e
+DATA elementFew<>+400(SB)/8, $0x000a000900030002
+DATA elementFew<>+408(SB)/8, $0x0018001700110010
+DATA elementFew<>+416(SB)/8, $0x000c000b00050004
+DATA elementFew<>+424(SB)/8, $0x001a001900130012
+DATA elementFew<>+432(SB)/8, $0x000e000d00070006
+DATA elementFew<>+440(SB)/8, $0x001c001b00150014
+DATA elementFew<>+448(SB)/8, $0x0009000800010000
+DATA elementFew<>+456(SB)/8, $0x0019001800110010
+DATA elementFew<>+464(SB)/8, $0x000b000a00030002
+DATA elementFew<>+472(SB)/8, $0x001b001a00130012
+DATA elementFew<>+480(SB)/8, $0x000d000c00050004
+DATA elementFew<>+488(SB)/8, $0x001d001c00150014
+DATA elementFew<>+496(SB)/8, $0x000f000e00070006
+DATA elementFew<>+504(SB)/8, $0x001f001e00170016
+GLOBL elementFew<>(SB), RODATA|NOPTR, $512
+
+DATA elementFewBack<>+0(SB)/8, $0x0006000400020000
+DATA elementFewBack<>+8(SB)/8, $0x000e000c000a0008
+DATA elementFewBack<>+16(SB)/8, $0x0016001400120010
+DATA elementFewBack<>+24(SB)/8, $0x001e001c001a0018
+DATA elementFewBack<>+32(SB)/8, $0x0006000400020000
+DATA elementFewBack<>+40(SB)/8, $0x000e000c000a0008
+DATA elementFewBack<>+48(SB)/8, $0x0016001400120010
+DATA elementFewBack<>+56(SB)/8, $0x001e001c001a0018
+DATA elementFewBack<>+64(SB)/8, $0x0003000200010000
+DATA elementFewBack<>+72(SB)/8, $0x0007000600050004
+DATA elementFewBack<>+80(SB)/8, $0x000b000a00090008
+DATA elementFewBack<>+88(SB)/8, $0x000f000e000d000c
+DATA elementFewBack<>+96(SB)/8, $0x0013001200110010
+DATA elementFewBack<>+104(SB)/8, $0x0017001600150014
+DATA elementFewBack<>+112(SB)/8, $0x001b001a00190018
+DATA elementFewBack<>+120(SB)/8, $0x001f001e001d001c
+DATA elementFewBack<>+128(SB)/8, $0x0002000800010000
+DATA elementFewBack<>+136(SB)/8, $0x00050004000a0003
+DATA elementFewBack<>+144(SB)/8, $0x000e00070006000c
+DATA elementFewBack<>+152(SB)/8, $0x000a001000090008
+DATA elementFewBack<>+160(SB)/8, $0x000d000c0012000b
+DATA elementFewBack<>+168(SB)/8, $0x0016000f000e0014
+DATA elementFewBack<>+176(SB)/8, $0x0012001800110010
+DATA elementFewBack<>+184(SB)/8, $0x00150014001a0013
+DATA elementFewBack<>+192(SB)/8, $0x0009000800010000
+DATA elementFewBack<>+200(SB)/8, $0x000b000a00030002
+DATA elementFewBack<>+208(SB)/8, $0x000d000c00050004
+DATA elementFewBack<>+216(SB)/8, $0x000f000e00070006
+DATA elementFewBack<>+224(SB)/8, $0x0011001000090008
+DATA elementFewBack<>+232(SB)/8, $0x00130012000b000a
+DATA elementFewBack<>+240(SB)/8, $0x00150014000d000c
+DATA elementFewBack<>+248(SB)/8, $0x00170016000f000e
+DATA elementFewBack<>+256(SB)/8, $0x0009000800010000
+DATA elementFewBack<>+264(SB)/8, $0x000a000300020010
+DATA elementFewBack<>+272(SB)/8, $0x000500040012000b
+DATA elementFewBack<>+280(SB)/8, $0x00060014000d000c
+DATA elementFewBack<>+288(SB)/8, $0x0016000f000e0007
+DATA elementFewBack<>+296(SB)/8, $0x0011001000090008
+DATA elementFewBack<>+304(SB)/8, $0x0012000b000a0018
+DATA elementFewBack<>+312(SB)/8, $0x000d000c001a0013
+DATA elementFewBack<>+320(SB)/8, $0x0009000800010000
+DATA elementFewBack<>+328(SB)/8, $0x0003000200110010
+DATA elementFewBack<>+336(SB)/8, $0x00130012000b000a
+DATA elementFewBack<>+344(SB)/8, $0x000d000c00050004
+DATA elementFewBack<>+352(SB)/8, $0x0007000600150014
+DATA elementFewBack<>+360(SB)/8, $0x00170016000f000e
+DATA elementFewBack<>+368(SB)/8, $0x0011001000090008
+DATA elementFewBack<>+376(SB)/8, $0x000b000a00190018
+DATA elementFewBack<>+384(SB)/8, $0x0009000800010000
+DATA elementFewBack<>+392(SB)/8, $0x0002001800110010
+DATA elementFewBack<>+400(SB)/8, $0x0012000b000a0003
+DATA elementFewBack<>+408(SB)/8, $0x00050004001a0013
+DATA elementFewBack<>+416(SB)/8, $0x00150014000d000c
+DATA elementFewBack<>+424(SB)/8, $0x000e00070006001c
+DATA elementFewBack<>+432(SB)/8, $0x001e00170016000f
+DATA elementFewBack<>+440(SB)/8, $0x0011001000090008
+DATA elementFewBack<>+448(SB)/8, $0x0009000800010000
+DATA elementFewBack<>+456(SB)/8, $0x0019001800110010
+DATA elementFewBack<>+464(SB)/8, $0x000b000a00030002
+DATA elementFewBack<>+472(SB)/8, $0x001b001a00130012
+DATA elementFewBack<>+480(SB)/8, $0x000d000c00050004
+DATA elementFewBack<>+488(SB)/8, $0x001d001c00150014
+DATA elementFewBack<>+496(SB)/8, $0x000f000e00070006
+DATA elementFewBack<>+504(SB)/8, $0x001f001e00170016
+GLOBL elementFewBack<>(SB), RODATA|NOPTR, $512
+
 DATA elementPairs1<>+0(SB)/4, $0x00000000
 DATA elementPairs1<>+4(SB)/4, $0x9e3779b1
 DATA elementPairs1<>+8(SB)/4, $0x3c6ef362
@@ -1208,8 +1370,8 @@ piece24:
 	VMOVUPS         Z3, 64(DI)
 	VMOVUPS         Z7, 128(DI)
 	VMOVUPS         Z4, 192(DI)
-	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
+	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
 	JMP             piece24
 
@@ -1285,6 +1447,7 @@ short25:
 	VMOVUPS      Z3, 64(DI)
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
+	ADDQ         $0x00000100, DI
 
 pieces26:
 	JMP both23
@@ -1349,8 +1512,8 @@ piece27:
 	VMOVUPS         Z7, 320(DI)
 	VMOVUPS         Z10, 384(DI)
 	VMOVUPS         Z4, 448(DI)
-	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
+	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
 	JMP             piece27
 
@@ -1438,6 +1601,7 @@ short28:
 	VMOVUPS      Z7, 320(DI)
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
+	ADDQ         $0x00000200, DI
 
 pieces29:
 both23:
@@ -6887,8 +7051,8 @@ piece525:
 	VMOVUPS         Z3, 64(DI)
 	VMOVUPS         Z7, 128(DI)
 	VMOVUPS         Z4, 192(DI)
-	ADDQ            $0x10, SI
 	ADDQ            $0x00000100, DI
+	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
 	JMP             piece525
 
@@ -6964,6 +7128,7 @@ short526:
 	VMOVUPS      Z3, 64(DI)
 	VMOVUPS      Z7, 128(DI)
 	VMOVUPS      Z4, 192(DI)
+	ADDQ         $0x00000100, DI
 
 pieces527:
 	JMP both524
@@ -7028,8 +7193,8 @@ piece528:
 	VMOVUPS         Z7, 320(DI)
 	VMOVUPS         Z10, 384(DI)
 	VMOVUPS         Z4, 448(DI)
-	ADDQ            $0x10, SI
 	ADDQ            $0x00000200, DI
+	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
 	JMP             piece528
 
@@ -7117,6 +7282,7 @@ short529:
 	VMOVUPS      Z7, 320(DI)
 	VMOVUPS      Z10, 384(DI)
 	VMOVUPS      Z4, 448(DI)
+	ADDQ         $0x00000200, DI
 
 pieces530:
 both524:
@@ -7363,8 +7529,8 @@ piece547:
 	VMOVUPS         Z3, 64(R8)
 	VMOVUPS         Z7, 128(R8)
 	VMOVUPS         Z4, 192(R8)
-	ADDQ            $0x10, DI
 	ADDQ            $0x00000100, R8
+	ADDQ            $0x10, DI
 	SUBQ            $0x10, R10
 	JMP             piece547
 
@@ -7440,6 +7606,7 @@ short548:
 	VMOVUPS      Z3, 64(R8)
 	VMOVUPS      Z7, 128(R8)
 	VMOVUPS      Z4, 192(R8)
+	ADDQ         $0x00000100, R8
 
 pieces549:
 	JMP both546
@@ -7504,8 +7671,8 @@ piece550:
 	VMOVUPS         Z7, 320(R8)
 	VMOVUPS         Z10, 384(R8)
 	VMOVUPS         Z4, 448(R8)
-	ADDQ            $0x10, DI
 	ADDQ            $0x00000200, R8
+	ADDQ            $0x10, DI
 	SUBQ            $0x10, R10
 	JMP             piece550
 
@@ -7593,6 +7760,7 @@ short551:
 	VMOVUPS      Z7, 320(R8)
 	VMOVUPS      Z10, 384(R8)
 	VMOVUPS      Z4, 448(R8)
+	ADDQ         $0x00000200, R8
 
 pieces552:
 both546:
@@ -9924,7 +10092,7 @@ done502:
 
 // func softmaxAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT, SSE
-TEXT ·softmaxAVX512(SB), $17176-9
+TEXT ·softmaxAVX512(SB), $45504-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
@@ -9948,8 +10116,13 @@ both756:
 	MOVQ         $0x0000ffff, BX
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K2
+	MOVBLZX      16(AX), CX
+	CMPB         CL, 40(AX)
+	JNE          mixed758
 	CMPQ         DX, $0x30
-	JGT          longer758
+	JGT          longer759
+	CMPB         16(AX), $0x00
+	JNE          half760
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -9958,57 +10131,51 @@ both756:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far759:
-	INCQ  DI
-	ADDQ  DX, SI
-	ADDQ  DX, SI
-	CMPQ  SI, $0x00000c00
-	JLT   far759
-	MOVQ  DI, 32(SP)
-	XORQ  SI, SI
-	MOVQ  SI, 16232(SP)
-	MOVQ  SI, 16248(SP)
-	MOVQ  SI, 16256(SP)
-	MOVQ  BX, 16240(SP)
-	MOVQ  24(AX), SI
-	TESTQ SI, SI
-	JZ    off760
-	MOVQ  DX, DI
-	ADDQ  DI, DI
-	CMPB  40(AX), $0x00
-	JNE   half762
-	ADDQ  DI, DI
-	JMP   both763
-
-half762:
-both763:
+far762:
+	INCQ         DI
+	ADDQ         DX, SI
+	ADDQ         DX, SI
+	CMPQ         SI, $0x00000c00
+	JLT          far762
+	MOVQ         DI, 32(SP)
+	XORQ         SI, SI
+	MOVQ         SI, 16232(SP)
+	MOVQ         SI, 16248(SP)
+	MOVQ         SI, 16256(SP)
+	MOVQ         BX, 16240(SP)
+	MOVQ         24(AX), SI
+	TESTQ        SI, SI
+	JZ           off763
+	MOVQ         DX, DI
+	ADDQ         DI, DI
+	ADDQ         DI, DI
 	CMPQ         DI, 32(AX)
-	JNE          off760
+	JNE          off763
 	CMPQ         64(AX), $0x00
-	JEQ          on761
+	JEQ          on764
 	CMPB         120(AX), $0x00
-	JEQ          off760
+	JEQ          off763
 	MOVQ         128(AX), DI
 	LEAQ         3584(BX), R8
-	VBROADCASTSS element00000000<>+0(SB), Z1
+	VBROADCASTSS element00000000<>+0(SB), Z0
 	MOVQ         DI, 16256(SP)
 	IMULQ        32(AX), DI
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear764:
-	VMOVDQU64 Z1, (R8)
+clear765:
+	VMOVDQU64 Z0, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear764
+	JNZ       clear765
 
-on761:
+on764:
 	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16232(SP)
 
-off760:
-sixteen765:
+off763:
+sixteen766:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
@@ -10017,121 +10184,115 @@ sixteen765:
 	MOVQ    SI, 24(SP)
 	MOVQ    24(SP), SI
 	CMPQ    16232(SP), $0x00
-	JEQ     span767
+	JEQ     span768
 	MOVQ    24(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip768
+	JZ      skip769
 	MOVL    (DI)(SI*4), SI
 
-skip768:
+skip769:
 	INCQ SI
 	SUBQ 16256(SP), SI
-	CMPQ SI, $0x40
-	JGT  end766
+	CMPQ SI, $0x00000040
+	JGT  end767
 
-span767:
+span768:
 	MOVQ         SI, 16264(SP)
+	VBROADCASTSS elementffffffff<>+0(SB), Z0
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
-	VBROADCASTSS elementffffffff<>+0(SB), Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip769
+	JZ           skip770
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         24(SP), R9
 	LEAQ         -1(CX)(R9*1), R9
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip772
+	JZ           skip773
 	MOVL         (R10)(R8*4), R8
 
-skip772:
+skip773:
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip773
+	JZ    skip774
 	MOVL  (R10)(R9*4), R9
 
-skip773:
+skip774:
 	SUBQ  R8, R9
 	INCQ  R9
 	CMPQ  R9, 24(SP)
-	JNE   apart770
+	JNE   apart771
 	CMPQ  24(SP), $0x10
-	JNE   apart770
+	JNE   apart771
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip774
+	JZ    skip775
 	MOVL  (R8)(DI*4), DI
 
-skip774:
-	VMOVDQU32 (SI)(DI*4), Z1
-	JMP       labels771
+skip775:
+	VMOVDQU32 (SI)(DI*4), Z0
+	JMP       labels772
 
-apart770:
+apart771:
 	LEAQ         (CX), DI
-	VPBROADCASTD DI, Z4
-	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 48(AX), Z5
-	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
-	VPMINUD      Z5, Z4, Z4
+	VPBROADCASTD DI, Z3
+	VPADDD       elementNumbers<>+0(SB), Z3, Z3
+	VPBROADCASTD 48(AX), Z4
+	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
+	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip775
-	VBROADCASTSS element00000000<>+0(SB), Z5
+	JZ           skip776
+	VBROADCASTSS element00000000<>+0(SB), Z4
 	LEAQ         16(DI), R9
 	CMPQ         R9, 48(AX)
-	JLE          whole776
+	JLE          whole777
 	MOVL         $0x0000ffff, DI
 	KMOVW        DI, K1
-	VPGATHERDD   (R8)(Z4*4), K1, Z5
-	VMOVDQA32    Z5, Z4
-	JMP          have777
+	VPGATHERDD   (R8)(Z3*4), K1, Z4
+	VMOVDQA32    Z4, Z3
+	JMP          have778
 
-whole776:
-	VMOVDQU32 (R8)(DI*4), Z4
+whole777:
+	VMOVDQU32 (R8)(DI*4), Z3
 
-have777:
-skip775:
-	VPXORD.BCST element80000000<>+0(SB), Z4, Z4
+have778:
+skip776:
+	VPXORD.BCST element80000000<>+0(SB), Z3, Z3
 	MOVQ        $0x0000000200000000, DI
 	ADDQ        SI, DI
 	MOVL        $0x0000ffff, SI
 	KMOVW       SI, K1
-	VPGATHERDD  (DI)(Z4*4), K1, Z1
+	VPGATHERDD  (DI)(Z3*4), K1, Z0
 
-labels771:
-skip769:
-	VBROADCASTSS elementff800000<>+0(SB), Z4
+labels772:
+skip770:
+	VBROADCASTSS elementff800000<>+0(SB), Z3
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip781
+	JZ           skip782
 	MOVL         (R8)(SI*4), SI
 
-skip781:
+skip782:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
 	MOVQ  DX, R9
 	ADDQ  R9, R9
-	CMPB  16(AX), $0x00
-	JNE   half782
 	ADDQ  R9, R9
-	JMP   both783
-
-half782:
-both783:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip784
+	JZ    skip783
 	MOVL  (R10)(R8*4), R8
 
-skip784:
+skip783:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
@@ -10140,20 +10301,20 @@ skip784:
 	LEAQ  -1(CX)(R11*1), R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip785
+	JZ    skip784
 	MOVL  (R12)(R10*4), R10
 
-skip785:
+skip784:
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip786
+	JZ    skip785
 	MOVL  (R12)(R11*4), R11
 
-skip786:
+skip785:
 	SUBQ R10, R11
 	INCQ R11
 	CMPQ R11, 24(SP)
-	JNE  apart779
+	JNE  apart780
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -10162,478 +10323,310 @@ skip786:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have778
+	JLE  have779
 
-apart779:
-	MOVQ DX, SI
-	ADDQ SI, SI
-	CMPB 16(AX), $0x00
-	JNE  half788
-	ADDQ SI, SI
-	JMP  both789
-
-half788:
-both789:
+apart780:
+	MOVQ         DX, SI
+	ADDQ         SI, SI
+	ADDQ         SI, SI
 	CMPQ         SI, $0x40
-	JLE          few787
+	JLE          few786
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
-	VPBROADCASTD R9, Z5
-	VPADDD       elementNumbers<>+0(SB), Z5, Z5
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z5, Z5
+	VPBROADCASTD R9, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 48(AX), Z5
+	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
+	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip790
-	VBROADCASTSS element00000000<>+0(SB), Z6
+	JZ           skip787
+	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole791
+	JLE          whole788
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
-	VPGATHERDD   (R10)(Z5*4), K1, Z6
-	VMOVDQA32    Z6, Z5
-	JMP          have792
+	VPGATHERDD   (R10)(Z4*4), K1, Z5
+	VMOVDQA32    Z5, Z4
+	JMP          have789
 
-whole791:
-	VMOVDQU32 (R10)(R9*4), Z5
+whole788:
+	VMOVDQU32 (R10)(R9*4), Z4
 
-have792:
-skip790:
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z5, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16272(SP)
-	VEXTRACTI64X4 $0x01, Z5, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z6, Z5, Z5
-	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 16336(SP)
+have789:
+skip787:
+	VPBROADCASTQ  DI, Z5
+	VPBROADCASTQ  SI, Z6
+	VEXTRACTI64X4 $0x00, Z4, Y7
+	VPMOVZXDQ     Y7, Z7
+	VPMULUDQ      Z5, Z7, Z7
+	VPADDQ        Z6, Z7, Z7
+	VMOVDQU64     Z7, 16272(SP)
+	VEXTRACTI64X4 $0x01, Z4, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z5, Z4, Z4
+	VPADDQ        Z6, Z4, Z4
+	VMOVDQU64     Z4, 16336(SP)
 	XORQ          SI, SI
 
-ask793:
+ask790:
 	MOVQ         16272(SP)(SI*8), DI
 	PREFETCHT0   (DI)
 	PREFETCHT0   64(DI)
 	PREFETCHT0   128(DI)
 	INCQ         SI
 	CMPQ         SI, $0x10
-	JLT          ask793
+	JLT          ask790
 	CMPQ         16232(SP), $0x00
-	JNE          few787
+	JNE          few786
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip794
+	JZ           skip791
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
-	VPBROADCASTD R9, Z5
-	VPADDD       elementNumbers<>+0(SB), Z5, Z5
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z5, Z5
+	VPBROADCASTD R9, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 48(AX), Z5
+	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
+	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip795
-	VBROADCASTSS element00000000<>+0(SB), Z6
+	JZ           skip792
+	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole796
+	JLE          whole793
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
-	VPGATHERDD   (R10)(Z5*4), K1, Z6
-	VMOVDQA32    Z6, Z5
-	JMP          have797
+	VPGATHERDD   (R10)(Z4*4), K1, Z5
+	VMOVDQA32    Z5, Z4
+	JMP          have794
 
-whole796:
-	VMOVDQU32 (R10)(R9*4), Z5
+whole793:
+	VMOVDQU32 (R10)(R9*4), Z4
 
-have797:
-skip795:
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z5, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16400(SP)
-	VEXTRACTI64X4 $0x01, Z5, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z6, Z5, Z5
-	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 16464(SP)
+have794:
+skip792:
+	VPBROADCASTQ  DI, Z5
+	VPBROADCASTQ  SI, Z6
+	VEXTRACTI64X4 $0x00, Z4, Y7
+	VPMOVZXDQ     Y7, Z7
+	VPMULUDQ      Z5, Z7, Z7
+	VPADDQ        Z6, Z7, Z7
+	VMOVDQU64     Z7, 16400(SP)
+	VEXTRACTI64X4 $0x01, Z4, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z5, Z4, Z4
+	VPADDQ        Z6, Z4, Z4
+	VMOVDQU64     Z4, 16464(SP)
 	XORQ          SI, SI
 
-ask798:
+ask795:
 	MOVQ       16400(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask798
+	JLT        ask795
 
-skip794:
-few787:
+skip791:
+few786:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
-	VPBROADCASTD R9, Z5
-	VPADDD       elementNumbers<>+0(SB), Z5, Z5
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z5, Z5
+	VPBROADCASTD R9, Z4
+	VPADDD       elementNumbers<>+0(SB), Z4, Z4
+	VPBROADCASTD 48(AX), Z5
+	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
+	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip799
-	VBROADCASTSS element00000000<>+0(SB), Z6
+	JZ           skip796
+	VBROADCASTSS element00000000<>+0(SB), Z5
 	LEAQ         16(R9), R11
 	CMPQ         R11, 48(AX)
-	JLE          whole800
+	JLE          whole797
 	MOVL         $0x0000ffff, R9
 	KMOVW        R9, K1
-	VPGATHERDD   (R10)(Z5*4), K1, Z6
-	VMOVDQA32    Z6, Z5
-	JMP          have801
+	VPGATHERDD   (R10)(Z4*4), K1, Z5
+	VMOVDQA32    Z5, Z4
+	JMP          have798
 
-whole800:
-	VMOVDQU32 (R10)(R9*4), Z5
+whole797:
+	VMOVDQU32 (R10)(R9*4), Z4
 
-have801:
-skip799:
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z5, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16528(SP)
-	VEXTRACTI64X4 $0x01, Z5, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z6, Z5, Z5
-	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 16592(SP)
+have798:
+skip796:
+	VPBROADCASTQ  DI, Z5
+	VPBROADCASTQ  SI, Z6
+	VEXTRACTI64X4 $0x00, Z4, Y7
+	VPMOVZXDQ     Y7, Z7
+	VPMULUDQ      Z5, Z7, Z7
+	VPADDQ        Z6, Z7, Z7
+	VMOVDQU64     Z7, 16528(SP)
+	VEXTRACTI64X4 $0x01, Z4, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z5, Z4, Z4
+	VPADDQ        Z6, Z4, Z4
+	VMOVDQU64     Z4, 16592(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
-	CMPB          16(AX), $0x00
-	JNE           half802
 	ADDQ          R9, R9
-	JMP           both803
+	XORQ          SI, SI
+	MOVQ          R9, R10
+	MOVQ          24(SP), R11
+	LEAQ          -1(CX)(R11*1), R11
+	ADDQ          $0x0f, R10
+	ANDQ          $-16, R10
+	MOVQ          64(AX), R12
+	TESTQ         R12, R12
+	JZ            skip800
+	MOVL          (R12)(R11*4), R11
 
-half802:
-both803:
-	XORQ  SI, SI
-	MOVQ  R9, R10
-	MOVQ  24(SP), R11
-	LEAQ  -1(CX)(R11*1), R11
-	ADDQ  $0x0f, R10
-	ANDQ  $-16, R10
-	MOVQ  64(AX), R12
-	TESTQ R12, R12
-	JZ    skip805
-	MOVL  (R12)(R11*4), R11
-
-skip805:
+skip800:
 	IMULQ 8(AX), R11
 	ADDQ  (AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact804
+	JGT   exact799
 	MOVQ  R10, R9
 
-exact804:
-	CMPB 16(AX), $0x00
-	JNE  half806
-
-piece808:
+exact799:
+piece801:
 	CMPQ            R9, $0x10
-	JLT             short809
+	JLT             short802
 	MOVQ            16528(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            16536(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
-	MOVQ            16544(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z7
-	MOVQ            16552(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z8
-	MOVQ            16560(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
-	MOVQ            16568(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
-	MOVQ            16576(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
-	MOVQ            16584(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
-	MOVQ            16592(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
-	MOVQ            16600(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
-	MOVQ            16608(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
-	MOVQ            16616(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
-	MOVQ            16624(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	MOVQ            16632(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
-	MOVQ            16640(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
-	MOVQ            16648(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z8, Z8
-	VUNPCKLPS       Z6, Z5, Z9
-	VUNPCKHPS       Z6, Z5, Z6
-	VUNPCKLPS       Z8, Z7, Z5
-	VUNPCKHPS       Z8, Z7, Z7
-	VUNPCKLPD       Z5, Z9, Z8
-	VUNPCKHPD       Z5, Z9, Z5
-	VUNPCKLPD       Z7, Z6, Z9
-	VUNPCKHPD       Z7, Z6, Z6
-	VMOVUPS         Z8, (DI)
-	VMOVUPS         Z5, 64(DI)
-	VMOVUPS         Z9, 128(DI)
-	VMOVUPS         Z6, 192(DI)
-	ADDQ            $0x10, SI
-	ADDQ            $0x00000100, DI
-	SUBQ            $0x10, R9
-	JMP             piece808
-
-short809:
-	TESTQ        R9, R9
-	JZ           pieces810
-	MOVQ         R9, R8
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         16528(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16536(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16544(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         16552(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x00, X9, Z8, Z8
-	MOVQ         16560(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z5, Z5
-	MOVQ         16568(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z6, Z6
-	MOVQ         16576(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z7, Z7
-	MOVQ         16584(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z8, Z8
-	MOVQ         16592(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z5, Z5
-	MOVQ         16600(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z6, Z6
-	MOVQ         16608(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z7, Z7
-	MOVQ         16616(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z8, Z8
-	MOVQ         16624(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z5, Z5
-	MOVQ         16632(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z6, Z6
-	MOVQ         16640(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z7, Z7
-	MOVQ         16648(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z8, Z8
-	VUNPCKLPS    Z6, Z5, Z9
-	VUNPCKHPS    Z6, Z5, Z6
-	VUNPCKLPS    Z8, Z7, Z5
-	VUNPCKHPS    Z8, Z7, Z7
-	VUNPCKLPD    Z5, Z9, Z8
-	VUNPCKHPD    Z5, Z9, Z5
-	VUNPCKLPD    Z7, Z6, Z9
-	VUNPCKHPD    Z7, Z6, Z6
-	VMOVUPS      Z8, (DI)
-	VMOVUPS      Z5, 64(DI)
-	VMOVUPS      Z9, 128(DI)
-	VMOVUPS      Z6, 192(DI)
-
-pieces810:
-	JMP both807
-
-half806:
-piece811:
-	CMPQ            R9, $0x10
-	JLT             short812
-	MOVQ            16528(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            16536(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            16544(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z7
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            16552(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z8
+	VBROADCASTF32X4 (R8)(SI*1), Z7
 	MOVQ            16560(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            16568(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            16576(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            16584(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
 	MOVQ            16592(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            16600(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            16608(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            16616(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
 	MOVQ            16624(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
 	MOVQ            16632(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
 	MOVQ            16640(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	MOVQ            16648(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z8, Z8
-	VUNPCKLPS       Z6, Z5, Z9
-	VUNPCKHPS       Z6, Z5, Z6
-	VUNPCKLPS       Z8, Z7, Z5
-	VUNPCKHPS       Z8, Z7, Z7
-	VUNPCKLPD       Z5, Z9, Z8
-	VUNPCKHPD       Z5, Z9, Z5
-	VUNPCKLPD       Z7, Z6, Z9
-	VUNPCKHPD       Z7, Z6, Z6
-	VPSLLD          $0x10, Z8, Z7
-	VPANDD          Z0, Z8, Z8
-	VPSLLD          $0x10, Z5, Z10
-	VPANDD          Z0, Z5, Z5
-	VPSLLD          $0x10, Z9, Z11
-	VPANDD          Z0, Z9, Z9
-	VPSLLD          $0x10, Z6, Z12
-	VPANDD          Z0, Z6, Z6
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
+	VUNPCKLPS       Z5, Z4, Z8
+	VUNPCKHPS       Z5, Z4, Z5
+	VUNPCKLPS       Z7, Z6, Z4
+	VUNPCKHPS       Z7, Z6, Z6
+	VUNPCKLPD       Z4, Z8, Z7
+	VUNPCKHPD       Z4, Z8, Z4
+	VUNPCKLPD       Z6, Z5, Z8
+	VUNPCKHPD       Z6, Z5, Z5
 	VMOVUPS         Z7, (DI)
-	VMOVUPS         Z8, 64(DI)
-	VMOVUPS         Z10, 128(DI)
+	VMOVUPS         Z4, 64(DI)
+	VMOVUPS         Z8, 128(DI)
 	VMOVUPS         Z5, 192(DI)
-	VMOVUPS         Z11, 256(DI)
-	VMOVUPS         Z9, 320(DI)
-	VMOVUPS         Z12, 384(DI)
-	VMOVUPS         Z6, 448(DI)
+	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
-	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece811
+	JMP             piece801
 
-short812:
+short802:
 	TESTQ        R9, R9
-	JZ           pieces813
+	JZ           pieces803
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
 	MOVQ         16528(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x00, X5, Z4, Z4
+	MOVQ         16536(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16536(SP), R8
+	MOVQ         16544(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16544(SP), R8
+	MOVQ         16552(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         16552(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x00, X9, Z8, Z8
 	MOVQ         16560(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z5, Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x01, X8, Z4, Z4
 	MOVQ         16568(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z6, Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x01, X8, Z5, Z5
 	MOVQ         16576(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z7, Z7
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x01, X8, Z6, Z6
 	MOVQ         16584(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x01, X9, Z8, Z8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x01, X8, Z7, Z7
 	MOVQ         16592(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z5, Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x02, X8, Z4, Z4
 	MOVQ         16600(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z6, Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x02, X8, Z5, Z5
 	MOVQ         16608(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z7, Z7
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x02, X8, Z6, Z6
 	MOVQ         16616(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x02, X9, Z8, Z8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x02, X8, Z7, Z7
 	MOVQ         16624(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z5, Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x03, X8, Z4, Z4
 	MOVQ         16632(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z6, Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x03, X8, Z5, Z5
 	MOVQ         16640(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z7, Z7
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x03, X8, Z6, Z6
 	MOVQ         16648(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X9
-	VINSERTF32X4 $0x03, X9, Z8, Z8
-	VUNPCKLPS    Z6, Z5, Z9
-	VUNPCKHPS    Z6, Z5, Z6
-	VUNPCKLPS    Z8, Z7, Z5
-	VUNPCKHPS    Z8, Z7, Z7
-	VUNPCKLPD    Z5, Z9, Z8
-	VUNPCKHPD    Z5, Z9, Z5
-	VUNPCKLPD    Z7, Z6, Z9
-	VUNPCKHPD    Z7, Z6, Z6
-	VPSLLD       $0x10, Z8, Z7
-	VPANDD       Z0, Z8, Z8
-	VPSLLD       $0x10, Z5, Z10
-	VPANDD       Z0, Z5, Z5
-	VPSLLD       $0x10, Z9, Z11
-	VPANDD       Z0, Z9, Z9
-	VPSLLD       $0x10, Z6, Z12
-	VPANDD       Z0, Z6, Z6
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x03, X8, Z7, Z7
+	VUNPCKLPS    Z5, Z4, Z8
+	VUNPCKHPS    Z5, Z4, Z5
+	VUNPCKLPS    Z7, Z6, Z4
+	VUNPCKHPS    Z7, Z6, Z6
+	VUNPCKLPD    Z4, Z8, Z7
+	VUNPCKHPD    Z4, Z8, Z4
+	VUNPCKLPD    Z6, Z5, Z8
+	VUNPCKHPD    Z6, Z5, Z5
 	VMOVUPS      Z7, (DI)
-	VMOVUPS      Z8, 64(DI)
-	VMOVUPS      Z10, 128(DI)
+	VMOVUPS      Z4, 64(DI)
+	VMOVUPS      Z8, 128(DI)
 	VMOVUPS      Z5, 192(DI)
-	VMOVUPS      Z11, 256(DI)
-	VMOVUPS      Z9, 320(DI)
-	VMOVUPS      Z12, 384(DI)
-	VMOVUPS      Z6, 448(DI)
+	ADDQ         $0x00000100, DI
 
-pieces813:
-both807:
-	JMP read780
+pieces803:
+	JMP read781
 
-have778:
+have779:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10641,139 +10634,79 @@ have778:
 	MOVQ BX, R12
 	MOVQ DX, R13
 	ADDQ R13, R13
-	CMPB 16(AX), $0x00
-	JNE  half814
 	ADDQ R13, R13
-	JMP  both815
 
-half814:
-both815:
-	CMPB 16(AX), $0x00
-	JNE  half816
-
-piece818:
-	VBROADCASTF32X4 (SI), Z5
-	VINSERTF32X4    $0x01, (R9), Z5, Z5
-	VINSERTF32X4    $0x02, (R10), Z5, Z5
-	VINSERTF32X4    $0x03, (R11), Z5, Z5
-	VBROADCASTF32X4 (SI)(DI*1), Z6
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x03, (R11)(DI*1), Z6, Z6
-	VBROADCASTF32X4 (SI)(DI*2), Z7
-	VINSERTF32X4    $0x01, (R9)(DI*2), Z7, Z7
-	VINSERTF32X4    $0x02, (R10)(DI*2), Z7, Z7
-	VINSERTF32X4    $0x03, (R11)(DI*2), Z7, Z7
-	VBROADCASTF32X4 (SI)(R8*1), Z8
-	VINSERTF32X4    $0x01, (R9)(R8*1), Z8, Z8
-	VINSERTF32X4    $0x02, (R10)(R8*1), Z8, Z8
-	VINSERTF32X4    $0x03, (R11)(R8*1), Z8, Z8
-	VUNPCKLPS       Z6, Z5, Z9
-	VUNPCKHPS       Z6, Z5, Z6
-	VUNPCKLPS       Z8, Z7, Z5
-	VUNPCKHPS       Z8, Z7, Z7
-	VUNPCKLPD       Z5, Z9, Z8
-	VUNPCKHPD       Z5, Z9, Z5
-	VUNPCKLPD       Z7, Z6, Z9
-	VUNPCKHPD       Z7, Z6, Z6
-	VMOVUPS         Z8, (R12)
-	VMOVUPS         Z5, 64(R12)
-	VMOVUPS         Z9, 128(R12)
-	VMOVUPS         Z6, 192(R12)
+piece804:
+	VBROADCASTF32X4 (SI), Z4
+	VINSERTF32X4    $0x01, (R9), Z4, Z4
+	VINSERTF32X4    $0x02, (R10), Z4, Z4
+	VINSERTF32X4    $0x03, (R11), Z4, Z4
+	VBROADCASTF32X4 (SI)(DI*1), Z5
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z5, Z5
+	VBROADCASTF32X4 (SI)(DI*2), Z6
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z6, Z6
+	VBROADCASTF32X4 (SI)(R8*1), Z7
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z7, Z7
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z7, Z7
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z7, Z7
+	VUNPCKLPS       Z5, Z4, Z8
+	VUNPCKHPS       Z5, Z4, Z5
+	VUNPCKLPS       Z7, Z6, Z4
+	VUNPCKHPS       Z7, Z6, Z6
+	VUNPCKLPD       Z4, Z8, Z7
+	VUNPCKHPD       Z4, Z8, Z4
+	VUNPCKLPD       Z6, Z5, Z8
+	VUNPCKHPD       Z6, Z5, Z5
+	VMOVUPS         Z7, (R12)
+	VMOVUPS         Z4, 64(R12)
+	VMOVUPS         Z8, 128(R12)
+	VMOVUPS         Z5, 192(R12)
 	ADDQ            $0x00000100, R12
 	ADDQ            $+16, SI
 	ADDQ            $+16, R9
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece818
-	JMP             both817
+	JG              piece804
 
-half816:
-piece819:
-	VBROADCASTF32X4 (SI), Z5
-	VINSERTF32X4    $0x01, (R9), Z5, Z5
-	VINSERTF32X4    $0x02, (R10), Z5, Z5
-	VINSERTF32X4    $0x03, (R11), Z5, Z5
-	VBROADCASTF32X4 (SI)(DI*1), Z6
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x03, (R11)(DI*1), Z6, Z6
-	VBROADCASTF32X4 (SI)(DI*2), Z7
-	VINSERTF32X4    $0x01, (R9)(DI*2), Z7, Z7
-	VINSERTF32X4    $0x02, (R10)(DI*2), Z7, Z7
-	VINSERTF32X4    $0x03, (R11)(DI*2), Z7, Z7
-	VBROADCASTF32X4 (SI)(R8*1), Z8
-	VINSERTF32X4    $0x01, (R9)(R8*1), Z8, Z8
-	VINSERTF32X4    $0x02, (R10)(R8*1), Z8, Z8
-	VINSERTF32X4    $0x03, (R11)(R8*1), Z8, Z8
-	VUNPCKLPS       Z6, Z5, Z9
-	VUNPCKHPS       Z6, Z5, Z6
-	VUNPCKLPS       Z8, Z7, Z5
-	VUNPCKHPS       Z8, Z7, Z7
-	VUNPCKLPD       Z5, Z9, Z8
-	VUNPCKHPD       Z5, Z9, Z5
-	VUNPCKLPD       Z7, Z6, Z9
-	VUNPCKHPD       Z7, Z6, Z6
-	VPSLLD          $0x10, Z8, Z7
-	VPANDD          Z0, Z8, Z8
-	VPSLLD          $0x10, Z5, Z10
-	VPANDD          Z0, Z5, Z5
-	VPSLLD          $0x10, Z9, Z11
-	VPANDD          Z0, Z9, Z9
-	VPSLLD          $0x10, Z6, Z12
-	VPANDD          Z0, Z6, Z6
-	VMOVUPS         Z7, (R12)
-	VMOVUPS         Z8, 64(R12)
-	VMOVUPS         Z10, 128(R12)
-	VMOVUPS         Z5, 192(R12)
-	VMOVUPS         Z11, 256(R12)
-	VMOVUPS         Z9, 320(R12)
-	VMOVUPS         Z12, 384(R12)
-	VMOVUPS         Z6, 448(R12)
-	ADDQ            $0x00000200, R12
-	ADDQ            $+16, SI
-	ADDQ            $+16, R9
-	ADDQ            $+16, R10
-	ADDQ            $+16, R11
-	SUBQ            $0x10, R13
-	JG              piece819
-
-both817:
-read780:
+read781:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
-	VMOVUPS      Z4, (SI)
-	VMOVUPS      Z4, 64(SI)
-	VMOVUPS      Z4, 128(SI)
-	VMOVUPS      Z4, 192(SI)
-	VMOVUPS      Z4, 256(SI)
-	VMOVUPS      Z4, 320(SI)
-	VMOVUPS      Z4, 384(SI)
+	VMOVUPS      Z3, (SI)
+	VMOVUPS      Z3, 64(SI)
+	VMOVUPS      Z3, 128(SI)
+	VMOVUPS      Z3, 192(SI)
+	VMOVUPS      Z3, 256(SI)
+	VMOVUPS      Z3, 320(SI)
+	VMOVUPS      Z3, 384(SI)
+	VBROADCASTSS elementff800000<>+0(SB), Z3
 	VBROADCASTSS elementff800000<>+0(SB), Z4
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	VBROADCASTSS elementff800000<>+0(SB), Z6
-	VBROADCASTSS elementff800000<>+0(SB), Z7
 	MOVQ         DX, DI
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four820:
-	VMAXPS       (BX)(SI*1), Z4, Z4
-	VMAXPS       64(BX)(SI*1), Z5, Z5
-	VMAXPS       128(BX)(SI*1), Z6, Z6
-	VMAXPS       192(BX)(SI*1), Z7, Z7
+four805:
+	VMAXPS       (BX)(SI*1), Z3, Z3
+	VMAXPS       64(BX)(SI*1), Z4, Z4
+	VMAXPS       128(BX)(SI*1), Z5, Z5
+	VMAXPS       192(BX)(SI*1), Z6, Z6
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four820
-	VMAXPS       Z5, Z4, Z4
-	VMAXPS       Z7, Z6, Z6
-	VMAXPS       Z6, Z4, Z4
+	JLT          four805
+	VMAXPS       Z4, Z3, Z3
+	VMAXPS       Z6, Z5, Z5
+	VMAXPS       Z5, Z3, Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         48(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
@@ -10783,10 +10716,10 @@ four820:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip821
+	JZ           skip806
 	MOVL         (DI)(SI*4), SI
 
-skip821:
+skip806:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10798,96 +10731,90 @@ skip821:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip822
+	JZ      skip807
 	MOVL    (R8)(DI*4), DI
 
-skip822:
+skip807:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	CMPB  18(AX), $0x00
-	JEQ   near823
-	CMPB  16(AX), $0x00
-	JNE   near823
+	JEQ   near808
 	CMPQ  64(AX), $0x00
-	JNE   near823
+	JNE   near808
 	ANDQ  $-256, SI
 	SHRQ  $0x06, SI
 	RORB  $0x02, SI
 	SHLQ  $0x06, SI
-	JMP   asked824
+	JMP   asked809
 
-near823:
-asked824:
+near808:
+asked809:
 	LEAQ  3584(BX), R8
 	MOVQ  16240(SP), R9
 	MOVQ  16248(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip826
+	JZ    skip811
 	MOVL  (R12)(R11*4), R11
 
-skip826:
+skip811:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near825
+	JEQ   near810
 	MOVQ  BX, R11
 
-near825:
-	CMPB 16(AX), $0x00
-	JNE  half827
+near810:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four829:
-	VMOVUPS       (BX)(R12*1), Z9
-	VMOVUPS       64(BX)(R12*1), Z10
-	VMOVUPS       128(BX)(R12*1), Z11
-	VMOVUPS       192(BX)(R12*1), Z12
+four812:
+	VMOVUPS       (BX)(R12*1), Z8
+	VMOVUPS       64(BX)(R12*1), Z9
+	VMOVUPS       128(BX)(R12*1), Z10
+	VMOVUPS       192(BX)(R12*1), Z11
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled830
+	JEQ           unlabelled813
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
-	VCMPPS        $0x00, Z4, Z9, K1
-	VPMINUD.BCST  (R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST (R14)(R15*1), Z1, K1
-	VMOVAPS       Z9, K1, Z3
-	VCMPPS        $0x00, Z4, Z10, K1
-	VPMINUD.BCST  4(R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST 4(R14)(R15*1), Z1, K1
-	VMOVAPS       Z10, K1, Z3
-	VCMPPS        $0x00, Z4, Z11, K1
-	VPMINUD.BCST  8(R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST 8(R14)(R15*1), Z1, K1
-	VMOVAPS       Z11, K1, Z3
-	VCMPPS        $0x00, Z4, Z12, K1
-	VPMINUD.BCST  12(R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
-	VMOVAPS       Z12, K1, Z3
+	VCMPPS        $0x00, Z3, Z8, K1
+	VPMINUD.BCST  (R14)(R15*1), Z1, K1, Z1
+	VPCMPEQD.BCST (R14)(R15*1), Z0, K1
+	VMOVAPS       Z8, K1, Z2
+	VCMPPS        $0x00, Z3, Z9, K1
+	VPMINUD.BCST  4(R14)(R15*1), Z1, K1, Z1
+	VPCMPEQD.BCST 4(R14)(R15*1), Z0, K1
+	VMOVAPS       Z9, K1, Z2
+	VCMPPS        $0x00, Z3, Z10, K1
+	VPMINUD.BCST  8(R14)(R15*1), Z1, K1, Z1
+	VPCMPEQD.BCST 8(R14)(R15*1), Z0, K1
+	VMOVAPS       Z10, K1, Z2
+	VCMPPS        $0x00, Z3, Z11, K1
+	VPMINUD.BCST  12(R14)(R15*1), Z1, K1, Z1
+	VPCMPEQD.BCST 12(R14)(R15*1), Z0, K1
+	VMOVAPS       Z11, K1, Z2
 
-unlabelled830:
+unlabelled813:
 	CMPB       18(AX), $0x00
-	JEQ        near831
-	CMPB       16(AX), $0x00
-	JNE        near831
+	JEQ        near814
 	CMPQ       64(AX), $0x00
-	JNE        near831
+	JNE        near814
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same833
+	JNZ        same816
 	ADDQ       $0x00003000, SI
 
-same833:
-	JMP asked832
+same816:
+	JMP asked815
 
-near831:
+near814:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -10895,350 +10822,229 @@ near831:
 	PREFETCHT0 64(DI)
 	ADDQ       $0x00000080, DI
 
-asked832:
+asked815:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	PREFETCHT0   128(R11)
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none834
+	JLT          none817
 	SUBQ         $0x00000100, R10
-	VMOVDQU64    (R8), Z13
-	VMOVDQU64    64(R8), Z14
-	VMOVDQU64    128(R8), Z15
-	VMOVDQU64    192(R8), Z16
-	VBROADCASTSS element00000000<>+0(SB), Z17
-	VMOVDQU64    Z17, (R8)
-	VMOVDQU64    Z17, 64(R8)
-	VMOVDQU64    Z17, 128(R8)
-	VMOVDQU64    Z17, 192(R8)
+	VMOVDQU64    (R8), Z12
+	VMOVDQU64    64(R8), Z13
+	VMOVDQU64    128(R8), Z14
+	VMOVDQU64    192(R8), Z15
+	VBROADCASTSS element00000000<>+0(SB), Z16
+	VMOVDQU64    Z16, (R8)
+	VMOVDQU64    Z16, 64(R8)
+	VMOVDQU64    Z16, 128(R8)
+	VMOVDQU64    Z16, 192(R8)
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near835
+	JNZ          near818
 	CMPB         41(AX), $0x00
-	JEQ          near835
-	VMOVNTDQ     Z13, -256(R9)
-	VMOVNTDQ     Z14, -192(R9)
-	VMOVNTDQ     Z15, -128(R9)
-	VMOVNTDQ     Z16, -64(R9)
-	JMP          moved836
+	JEQ          near818
+	VMOVNTDQ     Z12, -256(R9)
+	VMOVNTDQ     Z13, -192(R9)
+	VMOVNTDQ     Z14, -128(R9)
+	VMOVNTDQ     Z15, -64(R9)
+	JMP          moved819
 
-near835:
-	VMOVDQU64 Z13, -256(R9)
-	VMOVDQU64 Z14, -192(R9)
-	VMOVDQU64 Z15, -128(R9)
-	VMOVDQU64 Z16, -64(R9)
+near818:
+	VMOVDQU64 Z12, -256(R9)
+	VMOVDQU64 Z13, -192(R9)
+	VMOVDQU64 Z14, -128(R9)
+	VMOVDQU64 Z15, -64(R9)
 
-moved836:
-none834:
-	VSUBPS       Z4, Z9, Z9
-	VSUBPS       Z4, Z10, Z10
-	VSUBPS       Z4, Z11, Z11
-	VSUBPS       Z4, Z12, Z12
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z13
-	VMAXPS       Z9, Z13, Z9
-	VMAXPS       Z10, Z13, Z10
-	VMAXPS       Z11, Z13, Z11
-	VMAXPS       Z12, Z13, Z12
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z13
-	VBROADCASTSS element4b40007f<>+0(SB), Z16
-	VMOVAPS      Z16, Z17
-	VMOVAPS      Z16, Z18
-	VMOVAPS      Z16, Z19
-	VMOVAPS      Z16, Z20
-	VFMADD231PS  Z13, Z9, Z17
-	VFMADD231PS  Z13, Z10, Z18
-	VFMADD231PS  Z13, Z11, Z19
-	VFMADD231PS  Z13, Z12, Z20
-	VSUBPS       Z16, Z17, Z13
-	VSUBPS       Z16, Z18, Z14
-	VSUBPS       Z16, Z19, Z15
-	VSUBPS       Z16, Z20, Z16
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+moved819:
+none817:
+	VSUBPS       Z3, Z8, Z8
+	VSUBPS       Z3, Z9, Z9
+	VSUBPS       Z3, Z10, Z10
+	VSUBPS       Z3, Z11, Z11
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
+	VMAXPS       Z8, Z12, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMAXPS       Z11, Z12, Z11
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
+	VBROADCASTSS element4b40007f<>+0(SB), Z15
+	VMOVAPS      Z15, Z16
+	VMOVAPS      Z15, Z17
+	VMOVAPS      Z15, Z18
+	VMOVAPS      Z15, Z19
+	VFMADD231PS  Z12, Z8, Z16
+	VFMADD231PS  Z12, Z9, Z17
+	VFMADD231PS  Z12, Z10, Z18
+	VFMADD231PS  Z12, Z11, Z19
+	VSUBPS       Z15, Z16, Z12
+	VSUBPS       Z15, Z17, Z13
+	VSUBPS       Z15, Z18, Z14
+	VSUBPS       Z15, Z19, Z15
+	VBROADCASTSS element3f318000<>+0(SB), Z20
+	VBROADCASTSS elementb95e8083<>+0(SB), Z21
+	VFNMADD231PS Z20, Z12, Z8
+	VFNMADD231PS Z20, Z13, Z9
+	VFNMADD231PS Z20, Z14, Z10
+	VFNMADD231PS Z20, Z15, Z11
+	VFNMADD231PS Z21, Z12, Z8
 	VFNMADD231PS Z21, Z13, Z9
 	VFNMADD231PS Z21, Z14, Z10
 	VFNMADD231PS Z21, Z15, Z11
-	VFNMADD231PS Z21, Z16, Z12
-	VFNMADD231PS Z22, Z13, Z9
-	VFNMADD231PS Z22, Z14, Z10
-	VFNMADD231PS Z22, Z15, Z11
-	VFNMADD231PS Z22, Z16, Z12
-	VBROADCASTSS element3ab511f9<>+0(SB), Z16
-	VMOVAPS      Z16, Z13
-	VMOVAPS      Z16, Z14
-	VMOVAPS      Z16, Z15
-	VMOVAPS      Z16, Z16
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z9, Z13
-	VFMADD213PS  Z21, Z10, Z14
-	VFMADD213PS  Z21, Z11, Z15
-	VFMADD213PS  Z21, Z12, Z16
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z9, Z13
-	VFMADD213PS  Z21, Z10, Z14
-	VFMADD213PS  Z21, Z11, Z15
-	VFMADD213PS  Z21, Z12, Z16
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z9, Z13
-	VFMADD213PS  Z21, Z10, Z14
-	VFMADD213PS  Z21, Z11, Z15
-	VFMADD213PS  Z21, Z12, Z16
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z9, Z13
-	VFMADD213PS  Z21, Z10, Z14
-	VFMADD213PS  Z21, Z11, Z15
-	VFMADD213PS  Z21, Z12, Z16
+	VBROADCASTSS element3ab511f9<>+0(SB), Z15
+	VMOVAPS      Z15, Z12
+	VMOVAPS      Z15, Z13
+	VMOVAPS      Z15, Z14
+	VMOVAPS      Z15, Z15
+	VBROADCASTSS element3c091d05<>+0(SB), Z20
+	VFMADD213PS  Z20, Z8, Z12
+	VFMADD213PS  Z20, Z9, Z13
+	VFMADD213PS  Z20, Z10, Z14
+	VFMADD213PS  Z20, Z11, Z15
+	VBROADCASTSS element3d2aac79<>+0(SB), Z20
+	VFMADD213PS  Z20, Z8, Z12
+	VFMADD213PS  Z20, Z9, Z13
+	VFMADD213PS  Z20, Z10, Z14
+	VFMADD213PS  Z20, Z11, Z15
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z20
+	VFMADD213PS  Z20, Z8, Z12
+	VFMADD213PS  Z20, Z9, Z13
+	VFMADD213PS  Z20, Z10, Z14
+	VFMADD213PS  Z20, Z11, Z15
+	VBROADCASTSS element3efffffe<>+0(SB), Z20
+	VFMADD213PS  Z20, Z8, Z12
+	VFMADD213PS  Z20, Z9, Z13
+	VFMADD213PS  Z20, Z10, Z14
+	VFMADD213PS  Z20, Z11, Z15
+	VMULPS       Z8, Z12, Z12
 	VMULPS       Z9, Z13, Z13
 	VMULPS       Z10, Z14, Z14
 	VMULPS       Z11, Z15, Z15
-	VMULPS       Z12, Z16, Z16
+	VFMADD213PS  Z8, Z8, Z12
 	VFMADD213PS  Z9, Z9, Z13
 	VFMADD213PS  Z10, Z10, Z14
 	VFMADD213PS  Z11, Z11, Z15
-	VFMADD213PS  Z12, Z12, Z16
+	VPSLLD       $0x17, Z16, Z16
 	VPSLLD       $0x17, Z17, Z17
 	VPSLLD       $0x17, Z18, Z18
 	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z16, Z16, Z12
 	VFMADD213PS  Z17, Z17, Z13
 	VFMADD213PS  Z18, Z18, Z14
 	VFMADD213PS  Z19, Z19, Z15
-	VFMADD213PS  Z20, Z20, Z16
+	VADDPS       Z12, Z4, Z4
+	VMOVUPS      Z12, (BX)(R12*1)
 	VADDPS       Z13, Z5, Z5
-	VMOVUPS      Z13, (BX)(R12*1)
+	VMOVUPS      Z13, 64(BX)(R12*1)
 	VADDPS       Z14, Z6, Z6
-	VMOVUPS      Z14, 64(BX)(R12*1)
+	VMOVUPS      Z14, 128(BX)(R12*1)
 	VADDPS       Z15, Z7, Z7
-	VMOVUPS      Z15, 128(BX)(R12*1)
-	VADDPS       Z16, Z8, Z8
-	VMOVUPS      Z16, 192(BX)(R12*1)
+	VMOVUPS      Z15, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four829
-	JMP          both828
+	JLT          four812
 
-half827:
-	MOVQ DX, R13
-	XORQ R12, R12
-	SHLQ $0x06, R13
-
-four837:
-	VMOVUPS       (BX)(R12*1), Z9
-	VMOVUPS       64(BX)(R12*1), Z10
-	VMOVUPS       128(BX)(R12*1), Z11
-	VMOVUPS       192(BX)(R12*1), Z12
-	CMPQ          72(AX), $0x00
-	JEQ           unlabelled838
-	MOVQ          R12, R15
-	LEAQ          elementNumbers<>+0(SB), R14
-	SHRQ          $0x04, R15
-	VCMPPS        $0x00, Z4, Z9, K1
-	VPMINUD.BCST  (R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST (R14)(R15*1), Z1, K1
-	VMOVAPS       Z9, K1, Z3
-	VCMPPS        $0x00, Z4, Z10, K1
-	VPMINUD.BCST  4(R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST 4(R14)(R15*1), Z1, K1
-	VMOVAPS       Z10, K1, Z3
-	VCMPPS        $0x00, Z4, Z11, K1
-	VPMINUD.BCST  8(R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST 8(R14)(R15*1), Z1, K1
-	VMOVAPS       Z11, K1, Z3
-	VCMPPS        $0x00, Z4, Z12, K1
-	VPMINUD.BCST  12(R14)(R15*1), Z2, K1, Z2
-	VPCMPEQD.BCST 12(R14)(R15*1), Z1, K1
-	VMOVAPS       Z12, K1, Z3
-
-unlabelled838:
-	PREFETCHT0   (SI)
-	ADDQ         $0x00000040, SI
-	PREFETCHT0   (DI)
-	ADDQ         $0x00000040, DI
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         $0x00000080, R11
-	CMPQ         R10, $0x00000080
-	JLT          none839
-	SUBQ         $0x00000080, R10
-	VMOVDQU64    (R8), Z13
-	VMOVDQU64    64(R8), Z14
-	VBROADCASTSS element00000000<>+0(SB), Z15
-	VMOVDQU64    Z15, (R8)
-	VMOVDQU64    Z15, 64(R8)
-	ADDQ         $0x00000080, R8
-	ADDQ         $0x00000080, R9
-	TESTQ        $0x0000003f, R9
-	JNZ          near840
-	CMPB         41(AX), $0x00
-	JEQ          near840
-	VMOVNTDQ     Z13, -128(R9)
-	VMOVNTDQ     Z14, -64(R9)
-	JMP          moved841
-
-near840:
-	VMOVDQU64 Z13, -128(R9)
-	VMOVDQU64 Z14, -64(R9)
-
-moved841:
-none839:
-	VSUBPS       Z4, Z9, Z9
-	VSUBPS       Z4, Z10, Z10
-	VSUBPS       Z4, Z11, Z11
-	VSUBPS       Z4, Z12, Z12
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z13
-	VBROADCASTSS element3f800000<>+0(SB), Z14
-	VBROADCASTSS element3d9dd553<>+0(SB), Z15
-	VMULPS       Z13, Z9, Z9
-	VMULPS       Z13, Z10, Z10
-	VMULPS       Z13, Z11, Z11
-	VMULPS       Z13, Z12, Z12
-	VREDUCEPS    $0x01, Z9, Z13
-	VREDUCEPS    $0x01, Z10, Z16
-	VREDUCEPS    $0x01, Z11, Z17
-	VREDUCEPS    $0x01, Z12, Z18
-	VMOVAPS      Z15, Z19
-	VMOVAPS      Z15, Z20
-	VMOVAPS      Z15, Z21
-	VMOVAPS      Z15, Z15
-	VBROADCASTSS element3e691bc5<>+0(SB), Z22
-	VFMADD213PS  Z22, Z13, Z19
-	VFMADD213PS  Z22, Z16, Z20
-	VFMADD213PS  Z22, Z17, Z21
-	VFMADD213PS  Z22, Z18, Z15
-	VBROADCASTSS element3f31f32c<>+0(SB), Z22
-	VFMADD213PS  Z22, Z13, Z19
-	VFMADD213PS  Z22, Z16, Z20
-	VFMADD213PS  Z22, Z17, Z21
-	VFMADD213PS  Z22, Z18, Z15
-	VFMADD213PS  Z14, Z13, Z19
-	VFMADD213PS  Z14, Z16, Z20
-	VFMADD213PS  Z14, Z17, Z21
-	VFMADD213PS  Z14, Z18, Z15
-	VSCALEFPS    Z9, Z19, Z9
-	VSCALEFPS    Z10, Z20, Z10
-	VSCALEFPS    Z11, Z21, Z11
-	VSCALEFPS    Z12, Z15, Z12
-	VADDPS       Z9, Z5, Z5
-	VMOVUPS      Z9, (BX)(R12*1)
-	VADDPS       Z10, Z6, Z6
-	VMOVUPS      Z10, 64(BX)(R12*1)
-	VADDPS       Z11, Z7, Z7
-	VMOVUPS      Z11, 128(BX)(R12*1)
-	VADDPS       Z12, Z8, Z8
-	VMOVUPS      Z12, 192(BX)(R12*1)
-	ADDQ         $0x00000100, R12
-	CMPQ         R12, R13
-	JLT          four837
-
-both828:
-line842:
+line820:
 	CMPQ         R10, $0x40
-	JLT          last843
+	JLT          last821
 	SUBQ         $0x40, R10
-	VMOVDQU64    (R8), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VMOVDQU64    Z10, (R8)
+	VMOVDQU64    (R8), Z8
+	VBROADCASTSS element00000000<>+0(SB), Z9
+	VMOVDQU64    Z9, (R8)
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near844
+	JNZ          near822
 	CMPB         41(AX), $0x00
-	JEQ          near844
-	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved845
+	JEQ          near822
+	VMOVNTDQ     Z8, -64(R9)
+	JMP          moved823
 
-near844:
-	VMOVDQU64 Z9, -64(R9)
+near822:
+	VMOVDQU64 Z8, -64(R9)
 
-moved845:
-	JMP line842
+moved823:
+	JMP line820
 
-last843:
-	VBROADCASTSS element00000000<>+0(SB), Z10
+last821:
+	VBROADCASTSS element00000000<>+0(SB), Z9
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
 	MOVQ         $0xffffffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVD        DI, K1
-	VMOVDQU16.Z  (R8), K1, Z9
-	VMOVDQU64    Z10, (R8)
-	VMOVDQU64    Z10, 64(R8)
+	VMOVDQU16.Z  (R8), K1, Z8
+	VMOVDQU64    Z9, (R8)
+	VMOVDQU64    Z9, 64(R8)
 	LEAQ         3584(BX), SI
-	VMOVDQU64    Z9, (SI)
+	VMOVDQU64    Z8, (SI)
 	MOVQ         R9, 16240(SP)
 	MOVQ         R10, 16248(SP)
-	VADDPS       Z6, Z5, Z5
-	VADDPS       Z8, Z7, Z7
-	VADDPS       Z7, Z5, Z5
+	VADDPS       Z5, Z4, Z4
+	VADDPS       Z7, Z6, Z6
+	VADDPS       Z6, Z4, Z4
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K1
 	MOVQ         80(AX), SI
-	VMOVUPS      Z5, K1, (SI)(CX*4)
+	VMOVUPS      Z4, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip846
-	VSUBPS       Z3, Z4, Z3
+	JZ           skip824
+	VSUBPS       Z2, Z3, Z2
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K1
 	MOVQ         88(AX), SI
-	VMOVUPS      Z3, K1, (SI)(CX*4)
+	VMOVUPS      Z2, K1, (SI)(CX*4)
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K1
-	VPCMPEQD     Z1, Z2, K1, K1
+	VPCMPEQD     Z0, Z1, K1, K1
 	KMOVW        K1, SI
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip846:
+skip824:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip847
-	VBROADCASTSS 104(AX), Z2
-	VBROADCASTSS element3f800000<>+0(SB), Z3
-	VRCP14PS     Z5, Z4
-	VMOVAPS      Z3, Z3
-	VFNMADD231PS Z5, Z4, Z3
-	VFMADD231PS  Z3, Z4, Z4
-	VMULPS       Z4, Z2, Z2
+	JZ           skip825
+	VBROADCASTSS 104(AX), Z1
+	VBROADCASTSS element3f800000<>+0(SB), Z2
+	VRCP14PS     Z4, Z3
+	VMOVAPS      Z2, Z2
+	VFNMADD231PS Z4, Z3, Z2
+	VFMADD231PS  Z2, Z3, Z3
+	VMULPS       Z3, Z1, Z1
 	MOVQ         DX, SI
 	ADDQ         SI, SI
-	CMPB         40(AX), $0x00
-	JNE          half848
 	ADDQ         SI, SI
-	JMP          both849
+	MOVQ         CX, DI
+	MOVQ         24(SP), R8
+	LEAQ         -1(CX)(R8*1), R8
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip827
+	MOVL         (R9)(DI*4), DI
 
-half848:
-both849:
-	MOVQ  CX, DI
-	MOVQ  24(SP), R8
-	LEAQ  -1(CX)(R8*1), R8
+skip827:
 	MOVQ  64(AX), R9
 	TESTQ R9, R9
-	JZ    skip851
-	MOVL  (R9)(DI*4), DI
-
-skip851:
-	MOVQ  64(AX), R9
-	TESTQ R9, R9
-	JZ    skip852
+	JZ    skip828
 	MOVL  (R9)(R8*4), R8
 
-skip852:
+skip828:
 	SUBQ      DI, R8
 	INCQ      R8
 	CMPQ      R8, 24(SP)
-	JNE       apart850
+	JNE       apart826
 	CMPQ      16232(SP), $0x00
-	JEQ       apart850
+	JEQ       apart826
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -11255,13 +11061,11 @@ skip852:
 	ADDQ      DI, R10
 	ADDQ      DI, R11
 	ADDQ      DI, R12
-	VMOVDQU16 elementPaired<>+0(SB), Z3
-	CMPB      40(AX), $0x00
-	JNE       half854
+	VMOVDQU16 elementPaired<>+0(SB), Z2
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece856:
+piece830:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -11272,284 +11076,117 @@ piece856:
 	MOVQ          R13, R14
 	LEAQ          elementNumbers<>+0(SB), R13
 	SHRQ          $0x04, R14
-	VMOVUPS       (DI), Z3
-	VPCMPEQD.BCST (R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z3, K1, Z3
-	VMULPS        Z2, Z3, Z3
-	VMOVUPS       64(DI), Z4
-	VPCMPEQD.BCST 4(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       128(DI), Z6
-	VPCMPEQD.BCST 8(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       192(DI), Z7
-	VPCMPEQD.BCST 12(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VUNPCKLPS     Z4, Z3, Z8
-	VUNPCKHPS     Z4, Z3, Z4
-	VUNPCKLPS     Z7, Z6, Z3
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z3, Z8, Z7
-	VUNPCKHPD     Z3, Z8, Z3
-	VUNPCKLPD     Z6, Z4, Z8
-	VUNPCKHPD     Z6, Z4, Z4
-	VMOVUPS       X7, (R8)
-	VMOVUPS       X3, (R8)(SI*1)
-	VMOVUPS       X8, (R8)(SI*2)
-	VMOVUPS       X4, (R8)(R9*1)
-	VEXTRACTF32X4 $0x01, Z7, (R10)
-	VEXTRACTF32X4 $0x01, Z3, (R10)(SI*1)
-	VEXTRACTF32X4 $0x01, Z8, (R10)(SI*2)
-	VEXTRACTF32X4 $0x01, Z4, (R10)(R9*1)
-	VEXTRACTF32X4 $0x02, Z7, (R11)
-	VEXTRACTF32X4 $0x02, Z3, (R11)(SI*1)
-	VEXTRACTF32X4 $0x02, Z8, (R11)(SI*2)
-	VEXTRACTF32X4 $0x02, Z4, (R11)(R9*1)
-	VEXTRACTF32X4 $0x03, Z7, (R12)
-	VEXTRACTF32X4 $0x03, Z3, (R12)(SI*1)
-	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
-	VEXTRACTF32X4 $0x03, Z4, (R12)(R9*1)
+	VMOVUPS       (DI), Z2
+	VPCMPEQD.BCST (R13)(R14*1), Z0, K1
+	VSUBPS        Z4, Z2, K1, Z2
+	VMULPS        Z1, Z2, Z2
+	VMOVUPS       64(DI), Z3
+	VPCMPEQD.BCST 4(R13)(R14*1), Z0, K1
+	VSUBPS        Z4, Z3, K1, Z3
+	VMULPS        Z1, Z3, Z3
+	VMOVUPS       128(DI), Z5
+	VPCMPEQD.BCST 8(R13)(R14*1), Z0, K1
+	VSUBPS        Z4, Z5, K1, Z5
+	VMULPS        Z1, Z5, Z5
+	VMOVUPS       192(DI), Z6
+	VPCMPEQD.BCST 12(R13)(R14*1), Z0, K1
+	VSUBPS        Z4, Z6, K1, Z6
+	VMULPS        Z1, Z6, Z6
+	VUNPCKLPS     Z3, Z2, Z7
+	VUNPCKHPS     Z3, Z2, Z3
+	VUNPCKLPS     Z6, Z5, Z2
+	VUNPCKHPS     Z6, Z5, Z5
+	VUNPCKLPD     Z2, Z7, Z6
+	VUNPCKHPD     Z2, Z7, Z2
+	VUNPCKLPD     Z5, Z3, Z7
+	VUNPCKHPD     Z5, Z3, Z3
+	VMOVUPS       X6, (R8)
+	VMOVUPS       X2, (R8)(SI*1)
+	VMOVUPS       X7, (R8)(SI*2)
+	VMOVUPS       X3, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z6, (R10)
+	VEXTRACTF32X4 $0x01, Z2, (R10)(SI*1)
+	VEXTRACTF32X4 $0x01, Z7, (R10)(SI*2)
+	VEXTRACTF32X4 $0x01, Z3, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z6, (R11)
+	VEXTRACTF32X4 $0x02, Z2, (R11)(SI*1)
+	VEXTRACTF32X4 $0x02, Z7, (R11)(SI*2)
+	VEXTRACTF32X4 $0x02, Z3, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z6, (R12)
+	VEXTRACTF32X4 $0x03, Z2, (R12)(SI*1)
+	VEXTRACTF32X4 $0x03, Z7, (R12)(SI*2)
+	VEXTRACTF32X4 $0x03, Z3, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece856
-	JMP           both855
+	JNE           piece830
+	JMP           written829
 
-half854:
-	SHLQ $0x05, DI
-	ADDQ BX, DI
-
-piece857:
-	SUBQ          $0x00000200, DI
-	ADDQ          $-16, R8
-	ADDQ          $-16, R10
-	ADDQ          $-16, R11
-	ADDQ          $-16, R12
-	MOVQ          DI, R13
-	SUBQ          BX, R13
-	MOVQ          R13, R14
-	LEAQ          elementNumbers<>+0(SB), R13
-	SHRQ          $0x04, R14
-	VMOVUPS       (DI), Z4
-	VPCMPEQD.BCST (R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       64(DI), Z6
-	VPCMPEQD.BCST 4(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       128(DI), Z7
-	VPCMPEQD.BCST 8(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VMOVUPS       192(DI), Z8
-	VPCMPEQD.BCST 12(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z8, K1, Z8
-	VMULPS        Z2, Z8, Z8
-	VMOVUPS       256(DI), Z9
-	VPCMPEQD.BCST 16(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z9, K1, Z9
-	VMULPS        Z2, Z9, Z9
-	VMOVUPS       320(DI), Z10
-	VPCMPEQD.BCST 20(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z10, K1, Z10
-	VMULPS        Z2, Z10, Z10
-	VMOVUPS       384(DI), Z11
-	VPCMPEQD.BCST 24(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z11, K1, Z11
-	VMULPS        Z2, Z11, Z11
-	VMOVUPS       448(DI), Z12
-	VPCMPEQD.BCST 28(R13)(R14*1), Z1, K1
-	VSUBPS        Z5, Z12, K1, Z12
-	VMULPS        Z2, Z12, Z12
-	CMPB          native+8(FP), $0x00
-	JEQ           ours858
-
-	// VCVTNE2PS2BF16 Z4, Z6, Z13
-	LONG $0x484f7262
-	WORD $0xec72
-
-	// VCVTNE2PS2BF16 Z7, Z8, Z4
-	LONG $0x483ff262
-	WORD $0xe772
-
-	// VCVTNE2PS2BF16 Z9, Z10, Z6
-	LONG $0x482fd262
-	WORD $0xf172
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z7
-	LONG $0x481fd262
-	WORD $0xfb72
-	JMP  both859
-
-ours858:
-	VBROADCASTSS element00010000<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00008000<>+0(SB), Z16
-	VBROADCASTSS element00400000<>+0(SB), Z17
-	VMOVDQU32    elementUpper<>+0(SB), Z18
-	VPTESTMD     Z14, Z4, K1
-	VPADDD       Z15, Z4, Z13
-	VPADDD       Z16, Z4, K1, Z13
-	VCMPPS       $0x03, Z4, Z4, K1
-	VPORD        Z17, Z4, K1, Z13
-	VPTESTMD     Z14, Z6, K1
-	VPADDD       Z15, Z6, Z4
-	VPADDD       Z16, Z6, K1, Z4
-	VCMPPS       $0x03, Z6, Z6, K1
-	VPORD        Z17, Z6, K1, Z4
-	VPERMT2W     Z4, Z18, Z13
-	VPTESTMD     Z14, Z7, K1
-	VPADDD       Z15, Z7, Z4
-	VPADDD       Z16, Z7, K1, Z4
-	VCMPPS       $0x03, Z7, Z7, K1
-	VPORD        Z17, Z7, K1, Z4
-	VPTESTMD     Z14, Z8, K1
-	VPADDD       Z15, Z8, Z6
-	VPADDD       Z16, Z8, K1, Z6
-	VCMPPS       $0x03, Z8, Z8, K1
-	VPORD        Z17, Z8, K1, Z6
-	VPERMT2W     Z6, Z18, Z4
-	VPTESTMD     Z14, Z9, K1
-	VPADDD       Z15, Z9, Z6
-	VPADDD       Z16, Z9, K1, Z6
-	VCMPPS       $0x03, Z9, Z9, K1
-	VPORD        Z17, Z9, K1, Z6
-	VPTESTMD     Z14, Z10, K1
-	VPADDD       Z15, Z10, Z7
-	VPADDD       Z16, Z10, K1, Z7
-	VCMPPS       $0x03, Z10, Z10, K1
-	VPORD        Z17, Z10, K1, Z7
-	VPERMT2W     Z7, Z18, Z6
-	VPTESTMD     Z14, Z11, K1
-	VPADDD       Z15, Z11, Z7
-	VPADDD       Z16, Z11, K1, Z7
-	VCMPPS       $0x03, Z11, Z11, K1
-	VPORD        Z17, Z11, K1, Z7
-	VPTESTMD     Z14, Z12, K1
-	VPADDD       Z15, Z12, Z8
-	VPADDD       Z16, Z12, K1, Z8
-	VCMPPS       $0x03, Z12, Z12, K1
-	VPORD        Z17, Z12, K1, Z8
-	VPERMT2W     Z8, Z18, Z7
-
-both859:
-	VPERMW        Z13, Z3, Z13
-	VPERMW        Z4, Z3, Z4
-	VPERMW        Z6, Z3, Z6
-	VPERMW        Z7, Z3, Z7
-	VUNPCKLPS     Z4, Z13, Z8
-	VUNPCKHPS     Z4, Z13, Z9
-	VUNPCKLPS     Z7, Z6, Z4
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z4, Z8, Z7
-	VUNPCKHPD     Z4, Z8, Z4
-	VUNPCKLPD     Z6, Z9, Z8
-	VUNPCKHPD     Z6, Z9, Z6
-	VMOVUPS       X7, (R8)
-	VMOVUPS       X4, (R8)(SI*1)
-	VMOVUPS       X8, (R8)(SI*2)
-	VMOVUPS       X6, (R8)(R9*1)
-	VEXTRACTF32X4 $0x01, Z7, (R10)
-	VEXTRACTF32X4 $0x01, Z4, (R10)(SI*1)
-	VEXTRACTF32X4 $0x01, Z8, (R10)(SI*2)
-	VEXTRACTF32X4 $0x01, Z6, (R10)(R9*1)
-	VEXTRACTF32X4 $0x02, Z7, (R11)
-	VEXTRACTF32X4 $0x02, Z4, (R11)(SI*1)
-	VEXTRACTF32X4 $0x02, Z8, (R11)(SI*2)
-	VEXTRACTF32X4 $0x02, Z6, (R11)(R9*1)
-	VEXTRACTF32X4 $0x03, Z7, (R12)
-	VEXTRACTF32X4 $0x03, Z4, (R12)(SI*1)
-	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
-	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
-	CMPQ          DI, BX
-	JNE           piece857
-
-both855:
-	JMP written853
-
-apart850:
-	VMOVDQU16 elementPaired<>+0(SB), Z3
+apart826:
+	VMOVDQU16 elementPaired<>+0(SB), Z2
 	CMPQ      16232(SP), $0x00
-	JEQ       off860
+	JEQ       off831
 	MOVQ      DX, SI
 	ADDQ      SI, SI
-	CMPB      40(AX), $0x00
-	JNE       half861
 	ADDQ      SI, SI
-	JMP       both862
+	CMPQ      SI, $0x40
+	JLE       off831
+	MOVQ      24(AX), SI
+	MOVQ      32(AX), DI
+	CMPQ      16232(SP), $0x00
+	JEQ       off832
+	LEAQ      3584(BX), SI
+	ADDQ      16248(SP), SI
+	MOVQ      16256(SP), R8
+	IMULQ     DI, R8
+	SUBQ      R8, SI
 
-half861:
-both862:
-	CMPQ  SI, $0x40
-	JLE   off860
-	CMPB  40(AX), $0x00
-	JNE   half863
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	CMPQ  16232(SP), $0x00
-	JEQ   off865
-	LEAQ  3584(BX), SI
-	ADDQ  16248(SP), SI
-	MOVQ  16256(SP), R8
-	IMULQ DI, R8
-	SUBQ  R8, SI
-
-off865:
+off832:
 	LEAQ         (CX), R8
-	VPBROADCASTD R8, Z3
-	VPADDD       elementNumbers<>+0(SB), Z3, Z3
-	VPBROADCASTD 48(AX), Z4
-	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
-	VPMINUD      Z4, Z3, Z3
+	VPBROADCASTD R8, Z2
+	VPADDD       elementNumbers<>+0(SB), Z2, Z2
+	VPBROADCASTD 48(AX), Z3
+	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD      Z3, Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip866
-	VBROADCASTSS element00000000<>+0(SB), Z4
+	JZ           skip833
+	VBROADCASTSS element00000000<>+0(SB), Z3
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole867
+	JLE          whole834
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z3*4), K1, Z4
-	VMOVDQA32    Z4, Z3
-	JMP          have868
+	VPGATHERDD   (R9)(Z2*4), K1, Z3
+	VMOVDQA32    Z3, Z2
+	JMP          have835
 
-whole867:
-	VMOVDQU32 (R9)(R8*4), Z3
+whole834:
+	VMOVDQU32 (R9)(R8*4), Z2
 
-have868:
-skip866:
-	VPBROADCASTQ  DI, Z4
-	VPBROADCASTQ  SI, Z6
-	VEXTRACTI64X4 $0x00, Z3, Y7
-	VPMOVZXDQ     Y7, Z7
-	VPMULUDQ      Z4, Z7, Z7
-	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16656(SP)
-	VEXTRACTI64X4 $0x01, Z3, Y3
-	VPMOVZXDQ     Y3, Z3
-	VPMULUDQ      Z4, Z3, Z3
-	VPADDQ        Z6, Z3, Z3
-	VMOVDQU64     Z3, 16720(SP)
+have835:
+skip833:
+	VPBROADCASTQ  DI, Z3
+	VPBROADCASTQ  SI, Z5
+	VEXTRACTI64X4 $0x00, Z2, Y6
+	VPMOVZXDQ     Y6, Z6
+	VPMULUDQ      Z3, Z6, Z6
+	VPADDQ        Z5, Z6, Z6
+	VMOVDQU64     Z6, 16656(SP)
+	VEXTRACTI64X4 $0x01, Z2, Y2
+	VPMOVZXDQ     Y2, Z2
+	VPMULUDQ      Z3, Z2, Z2
+	VPADDQ        Z5, Z2, Z2
+	VMOVDQU64     Z2, 16720(SP)
 	MOVQ          DX, SI
 	ADDQ          SI, SI
-	CMPB          40(AX), $0x00
-	JNE           half869
 	ADDQ          SI, SI
-	JMP           both870
+	MOVQ          SI, R8
+	ADDQ          $0x0f, SI
+	ANDQ          $-16, SI
+	MOVQ          SI, DI
+	SHLQ          $0x04, DI
+	ADDQ          BX, DI
 
-half869:
-both870:
-	MOVQ SI, R8
-	ADDQ $0x0f, SI
-	ANDQ $-16, SI
-	MOVQ SI, DI
-	SHLQ $0x04, DI
-	ADDQ BX, DI
-
-piece871:
+piece836:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11557,30 +11194,30 @@ piece871:
 	MOVQ          R9, R10
 	LEAQ          elementNumbers<>+0(SB), R9
 	SHRQ          $0x04, R10
-	VMOVUPS       (DI), Z3
-	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z3, K1, Z3
-	VMULPS        Z2, Z3, Z3
-	VMOVUPS       64(DI), Z4
-	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       128(DI), Z6
-	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       192(DI), Z7
-	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VUNPCKLPS     Z4, Z3, Z8
-	VUNPCKHPS     Z4, Z3, Z4
-	VUNPCKLPS     Z7, Z6, Z3
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z3, Z8, Z7
-	VUNPCKHPD     Z3, Z8, Z3
-	VUNPCKLPD     Z6, Z4, Z8
-	VUNPCKHPD     Z6, Z4, Z4
+	VMOVUPS       (DI), Z2
+	VPCMPEQD.BCST (R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z2, K1, Z2
+	VMULPS        Z1, Z2, Z2
+	VMOVUPS       64(DI), Z3
+	VPCMPEQD.BCST 4(R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z3, K1, Z3
+	VMULPS        Z1, Z3, Z3
+	VMOVUPS       128(DI), Z5
+	VPCMPEQD.BCST 8(R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z5, K1, Z5
+	VMULPS        Z1, Z5, Z5
+	VMOVUPS       192(DI), Z6
+	VPCMPEQD.BCST 12(R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z6, K1, Z6
+	VMULPS        Z1, Z6, Z6
+	VUNPCKLPS     Z3, Z2, Z7
+	VUNPCKHPS     Z3, Z2, Z3
+	VUNPCKLPS     Z6, Z5, Z2
+	VUNPCKHPS     Z6, Z5, Z5
+	VUNPCKLPD     Z2, Z7, Z6
+	VUNPCKHPD     Z2, Z7, Z2
+	VUNPCKLPD     Z5, Z3, Z7
+	VUNPCKHPD     Z5, Z3, Z3
 	MOVQ          R8, R9
 	SUBQ          SI, R9
 	SHRQ          $0x01, R9
@@ -11588,697 +11225,210 @@ piece871:
 	BZHIQ         R9, R10, R10
 	IMUL3Q        $0x01010101, R10, R10
 	KMOVD         R10, K1
+	VMOVDQU16.Z   Z6, K1, Z6
+	VMOVDQU16.Z   Z2, K1, Z2
 	VMOVDQU16.Z   Z7, K1, Z7
 	VMOVDQU16.Z   Z3, K1, Z3
-	VMOVDQU16.Z   Z8, K1, Z8
-	VMOVDQU16.Z   Z4, K1, Z4
 	MOVQ          16656(SP), R9
-	VMOVUPS       X7, (R9)(SI*1)
-	MOVQ          16664(SP), R9
-	VMOVUPS       X3, (R9)(SI*1)
-	MOVQ          16672(SP), R9
-	VMOVUPS       X8, (R9)(SI*1)
-	MOVQ          16680(SP), R9
-	VMOVUPS       X4, (R9)(SI*1)
-	MOVQ          16688(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
-	MOVQ          16696(SP), R9
-	VEXTRACTF32X4 $0x01, Z3, (R9)(SI*1)
-	MOVQ          16704(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, (R9)(SI*1)
-	MOVQ          16712(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, (R9)(SI*1)
-	MOVQ          16720(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
-	MOVQ          16728(SP), R9
-	VEXTRACTF32X4 $0x02, Z3, (R9)(SI*1)
-	MOVQ          16736(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, (R9)(SI*1)
-	MOVQ          16744(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, (R9)(SI*1)
-	MOVQ          16752(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
-	MOVQ          16760(SP), R9
-	VEXTRACTF32X4 $0x03, Z3, (R9)(SI*1)
-	MOVQ          16768(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, (R9)(SI*1)
-	MOVQ          16776(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
-	TESTQ         SI, SI
-	JNZ           piece871
-	JMP           both864
-
-half863:
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	CMPQ  16232(SP), $0x00
-	JEQ   off872
-	LEAQ  3584(BX), SI
-	ADDQ  16248(SP), SI
-	MOVQ  16256(SP), R8
-	IMULQ DI, R8
-	SUBQ  R8, SI
-
-off872:
-	LEAQ         (CX), R8
-	VPBROADCASTD R8, Z4
-	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z4, Z4
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           skip873
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(R8), R10
-	CMPQ         R10, 48(AX)
-	JLE          whole874
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z4*4), K1, Z6
-	VMOVDQA32    Z6, Z4
-	JMP          have875
-
-whole874:
-	VMOVDQU32 (R9)(R8*4), Z4
-
-have875:
-skip873:
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z4, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 16784(SP)
-	VEXTRACTI64X4 $0x01, Z4, Y4
-	VPMOVZXDQ     Y4, Z4
-	VPMULUDQ      Z6, Z4, Z4
-	VPADDQ        Z7, Z4, Z4
-	VMOVDQU64     Z4, 16848(SP)
-	MOVQ          DX, SI
-	ADDQ          SI, SI
-	CMPB          40(AX), $0x00
-	JNE           half876
-	ADDQ          SI, SI
-	JMP           both877
-
-half876:
-both877:
-	MOVQ SI, R8
-	ADDQ $0x0f, SI
-	ANDQ $-16, SI
-	MOVQ SI, DI
-	SHLQ $0x05, DI
-	ADDQ BX, DI
-
-piece878:
-	SUBQ          $0x00000200, DI
-	SUBQ          $0x10, SI
-	MOVQ          DI, R9
-	SUBQ          BX, R9
-	MOVQ          R9, R10
-	LEAQ          elementNumbers<>+0(SB), R9
-	SHRQ          $0x04, R10
-	VMOVUPS       (DI), Z4
-	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       64(DI), Z6
-	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       128(DI), Z7
-	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VMOVUPS       192(DI), Z8
-	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z8, K1, Z8
-	VMULPS        Z2, Z8, Z8
-	VMOVUPS       256(DI), Z9
-	VPCMPEQD.BCST 16(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z9, K1, Z9
-	VMULPS        Z2, Z9, Z9
-	VMOVUPS       320(DI), Z10
-	VPCMPEQD.BCST 20(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z10, K1, Z10
-	VMULPS        Z2, Z10, Z10
-	VMOVUPS       384(DI), Z11
-	VPCMPEQD.BCST 24(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z11, K1, Z11
-	VMULPS        Z2, Z11, Z11
-	VMOVUPS       448(DI), Z12
-	VPCMPEQD.BCST 28(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z12, K1, Z12
-	VMULPS        Z2, Z12, Z12
-	CMPB          native+8(FP), $0x00
-	JEQ           ours879
-
-	// VCVTNE2PS2BF16 Z4, Z6, Z13
-	LONG $0x484f7262
-	WORD $0xec72
-
-	// VCVTNE2PS2BF16 Z7, Z8, Z4
-	LONG $0x483ff262
-	WORD $0xe772
-
-	// VCVTNE2PS2BF16 Z9, Z10, Z6
-	LONG $0x482fd262
-	WORD $0xf172
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z7
-	LONG $0x481fd262
-	WORD $0xfb72
-	JMP  both880
-
-ours879:
-	VBROADCASTSS element00010000<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00008000<>+0(SB), Z16
-	VBROADCASTSS element00400000<>+0(SB), Z17
-	VMOVDQU32    elementUpper<>+0(SB), Z18
-	VPTESTMD     Z14, Z4, K1
-	VPADDD       Z15, Z4, Z13
-	VPADDD       Z16, Z4, K1, Z13
-	VCMPPS       $0x03, Z4, Z4, K1
-	VPORD        Z17, Z4, K1, Z13
-	VPTESTMD     Z14, Z6, K1
-	VPADDD       Z15, Z6, Z4
-	VPADDD       Z16, Z6, K1, Z4
-	VCMPPS       $0x03, Z6, Z6, K1
-	VPORD        Z17, Z6, K1, Z4
-	VPERMT2W     Z4, Z18, Z13
-	VPTESTMD     Z14, Z7, K1
-	VPADDD       Z15, Z7, Z4
-	VPADDD       Z16, Z7, K1, Z4
-	VCMPPS       $0x03, Z7, Z7, K1
-	VPORD        Z17, Z7, K1, Z4
-	VPTESTMD     Z14, Z8, K1
-	VPADDD       Z15, Z8, Z6
-	VPADDD       Z16, Z8, K1, Z6
-	VCMPPS       $0x03, Z8, Z8, K1
-	VPORD        Z17, Z8, K1, Z6
-	VPERMT2W     Z6, Z18, Z4
-	VPTESTMD     Z14, Z9, K1
-	VPADDD       Z15, Z9, Z6
-	VPADDD       Z16, Z9, K1, Z6
-	VCMPPS       $0x03, Z9, Z9, K1
-	VPORD        Z17, Z9, K1, Z6
-	VPTESTMD     Z14, Z10, K1
-	VPADDD       Z15, Z10, Z7
-	VPADDD       Z16, Z10, K1, Z7
-	VCMPPS       $0x03, Z10, Z10, K1
-	VPORD        Z17, Z10, K1, Z7
-	VPERMT2W     Z7, Z18, Z6
-	VPTESTMD     Z14, Z11, K1
-	VPADDD       Z15, Z11, Z7
-	VPADDD       Z16, Z11, K1, Z7
-	VCMPPS       $0x03, Z11, Z11, K1
-	VPORD        Z17, Z11, K1, Z7
-	VPTESTMD     Z14, Z12, K1
-	VPADDD       Z15, Z12, Z8
-	VPADDD       Z16, Z12, K1, Z8
-	VCMPPS       $0x03, Z12, Z12, K1
-	VPORD        Z17, Z12, K1, Z8
-	VPERMT2W     Z8, Z18, Z7
-
-both880:
-	VPERMW        Z13, Z3, Z13
-	VPERMW        Z4, Z3, Z4
-	VPERMW        Z6, Z3, Z6
-	VPERMW        Z7, Z3, Z7
-	VUNPCKLPS     Z4, Z13, Z8
-	VUNPCKHPS     Z4, Z13, Z9
-	VUNPCKLPS     Z7, Z6, Z4
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z4, Z8, Z7
-	VUNPCKHPD     Z4, Z8, Z4
-	VUNPCKLPD     Z6, Z9, Z8
-	VUNPCKHPD     Z6, Z9, Z6
-	MOVQ          R8, R9
-	SUBQ          SI, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0x000000ff, R10
-	BZHIQ         R9, R10, R10
-	IMUL3Q        $0x01010101, R10, R10
-	KMOVD         R10, K1
-	VMOVDQU16.Z   Z7, K1, Z7
-	VMOVDQU16.Z   Z4, K1, Z4
-	VMOVDQU16.Z   Z8, K1, Z8
-	VMOVDQU16.Z   Z6, K1, Z6
-	MOVQ          16784(SP), R9
-	VMOVUPS       X7, (R9)(SI*1)
-	MOVQ          16792(SP), R9
-	VMOVUPS       X4, (R9)(SI*1)
-	MOVQ          16800(SP), R9
-	VMOVUPS       X8, (R9)(SI*1)
-	MOVQ          16808(SP), R9
 	VMOVUPS       X6, (R9)(SI*1)
-	MOVQ          16816(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
-	MOVQ          16824(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, (R9)(SI*1)
-	MOVQ          16832(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, (R9)(SI*1)
-	MOVQ          16840(SP), R9
+	MOVQ          16664(SP), R9
+	VMOVUPS       X2, (R9)(SI*1)
+	MOVQ          16672(SP), R9
+	VMOVUPS       X7, (R9)(SI*1)
+	MOVQ          16680(SP), R9
+	VMOVUPS       X3, (R9)(SI*1)
+	MOVQ          16688(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, (R9)(SI*1)
-	MOVQ          16848(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
-	MOVQ          16856(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, (R9)(SI*1)
-	MOVQ          16864(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, (R9)(SI*1)
-	MOVQ          16872(SP), R9
+	MOVQ          16696(SP), R9
+	VEXTRACTF32X4 $0x01, Z2, (R9)(SI*1)
+	MOVQ          16704(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
+	MOVQ          16712(SP), R9
+	VEXTRACTF32X4 $0x01, Z3, (R9)(SI*1)
+	MOVQ          16720(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, (R9)(SI*1)
-	MOVQ          16880(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
-	MOVQ          16888(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, (R9)(SI*1)
-	MOVQ          16896(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, (R9)(SI*1)
-	MOVQ          16904(SP), R9
+	MOVQ          16728(SP), R9
+	VEXTRACTF32X4 $0x02, Z2, (R9)(SI*1)
+	MOVQ          16736(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
+	MOVQ          16744(SP), R9
+	VEXTRACTF32X4 $0x02, Z3, (R9)(SI*1)
+	MOVQ          16752(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
+	MOVQ          16760(SP), R9
+	VEXTRACTF32X4 $0x03, Z2, (R9)(SI*1)
+	MOVQ          16768(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
+	MOVQ          16776(SP), R9
+	VEXTRACTF32X4 $0x03, Z3, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece878
+	JNZ           piece836
+	JMP           written829
 
-both864:
-	JMP written853
-
-off860:
-	CMPB  40(AX), $0x00
-	JNE   half881
+off831:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16232(SP), $0x00
-	JEQ   off883
+	JEQ   off837
 	LEAQ  3584(BX), SI
 	ADDQ  16248(SP), SI
 	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off883:
+off837:
 	LEAQ         (CX), R8
-	VPBROADCASTD R8, Z3
-	VPADDD       elementNumbers<>+0(SB), Z3, Z3
-	VPBROADCASTD 48(AX), Z4
-	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
-	VPMINUD      Z4, Z3, Z3
+	VPBROADCASTD R8, Z2
+	VPADDD       elementNumbers<>+0(SB), Z2, Z2
+	VPBROADCASTD 48(AX), Z3
+	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD      Z3, Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip884
-	VBROADCASTSS element00000000<>+0(SB), Z4
+	JZ           skip838
+	VBROADCASTSS element00000000<>+0(SB), Z3
 	LEAQ         16(R8), R10
 	CMPQ         R10, 48(AX)
-	JLE          whole885
+	JLE          whole839
 	MOVL         $0x0000ffff, R8
 	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z3*4), K1, Z4
-	VMOVDQA32    Z4, Z3
-	JMP          have886
+	VPGATHERDD   (R9)(Z2*4), K1, Z3
+	VMOVDQA32    Z3, Z2
+	JMP          have840
 
-whole885:
-	VMOVDQU32 (R9)(R8*4), Z3
+whole839:
+	VMOVDQU32 (R9)(R8*4), Z2
 
-have886:
-skip884:
-	VPBROADCASTQ  DI, Z4
-	VPBROADCASTQ  SI, Z6
-	VEXTRACTI64X4 $0x00, Z3, Y7
-	VPMOVZXDQ     Y7, Z7
-	VPMULUDQ      Z4, Z7, Z7
-	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16912(SP)
-	VEXTRACTI64X4 $0x01, Z3, Y3
-	VPMOVZXDQ     Y3, Z3
-	VPMULUDQ      Z4, Z3, Z3
-	VPADDQ        Z6, Z3, Z3
-	VMOVDQU64     Z3, 16976(SP)
+have840:
+skip838:
+	VPBROADCASTQ  DI, Z3
+	VPBROADCASTQ  SI, Z5
+	VEXTRACTI64X4 $0x00, Z2, Y6
+	VPMOVZXDQ     Y6, Z6
+	VPMULUDQ      Z3, Z6, Z6
+	VPADDQ        Z5, Z6, Z6
+	VMOVDQU64     Z6, 16784(SP)
+	VEXTRACTI64X4 $0x01, Z2, Y2
+	VPMOVZXDQ     Y2, Z2
+	VPMULUDQ      Z3, Z2, Z2
+	VPADDQ        Z5, Z2, Z2
+	VMOVDQU64     Z2, 16848(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
-	CMPB          40(AX), $0x00
-	JNE           half887
 	ADDQ          R8, R8
-	JMP           both888
+	XORQ          SI, SI
 
-half887:
-both888:
-	XORQ SI, SI
-
-piece889:
+piece841:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
 	LEAQ          elementNumbers<>+0(SB), R9
 	SHRQ          $0x04, R10
-	VMOVUPS       (DI), Z3
-	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z3, K1, Z3
-	VMULPS        Z2, Z3, Z3
-	VMOVUPS       64(DI), Z4
-	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       128(DI), Z6
-	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       192(DI), Z7
-	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VUNPCKLPS     Z4, Z3, Z8
-	VUNPCKHPS     Z4, Z3, Z4
-	VUNPCKLPS     Z7, Z6, Z3
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z3, Z8, Z7
-	VUNPCKHPD     Z3, Z8, Z3
-	VUNPCKLPD     Z6, Z4, Z8
-	VUNPCKHPD     Z6, Z4, Z4
+	VMOVUPS       (DI), Z2
+	VPCMPEQD.BCST (R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z2, K1, Z2
+	VMULPS        Z1, Z2, Z2
+	VMOVUPS       64(DI), Z3
+	VPCMPEQD.BCST 4(R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z3, K1, Z3
+	VMULPS        Z1, Z3, Z3
+	VMOVUPS       128(DI), Z5
+	VPCMPEQD.BCST 8(R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z5, K1, Z5
+	VMULPS        Z1, Z5, Z5
+	VMOVUPS       192(DI), Z6
+	VPCMPEQD.BCST 12(R9)(R10*1), Z0, K1
+	VSUBPS        Z4, Z6, K1, Z6
+	VMULPS        Z1, Z6, Z6
+	VUNPCKLPS     Z3, Z2, Z7
+	VUNPCKHPS     Z3, Z2, Z3
+	VUNPCKLPS     Z6, Z5, Z2
+	VUNPCKHPS     Z6, Z5, Z5
+	VUNPCKLPD     Z2, Z7, Z6
+	VUNPCKHPD     Z2, Z7, Z2
+	VUNPCKLPD     Z5, Z3, Z7
+	VUNPCKHPD     Z5, Z3, Z3
 	MOVQ          R8, R9
 	SHRQ          $0x01, R9
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          16912(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16920(SP), R9
-	VEXTRACTF32X4 $0x00, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16928(SP), R9
-	VEXTRACTF32X4 $0x00, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16936(SP), R9
-	VEXTRACTF32X4 $0x00, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16944(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16952(SP), R9
-	VEXTRACTF32X4 $0x01, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16960(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16968(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16976(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16984(SP), R9
-	VEXTRACTF32X4 $0x02, Z3, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16992(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17000(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17008(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17016(SP), R9
-	VEXTRACTF32X4 $0x03, Z3, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          17024(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
-	MOVQ          17032(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, X3
-	VMOVDQU16     X3, K1, (R9)(SI*1)
+	MOVQ          16784(SP), R9
+	VEXTRACTF32X4 $0x00, Z6, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16792(SP), R9
+	VEXTRACTF32X4 $0x00, Z2, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16800(SP), R9
+	VEXTRACTF32X4 $0x00, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16808(SP), R9
+	VEXTRACTF32X4 $0x00, Z3, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16816(SP), R9
+	VEXTRACTF32X4 $0x01, Z6, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16824(SP), R9
+	VEXTRACTF32X4 $0x01, Z2, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16832(SP), R9
+	VEXTRACTF32X4 $0x01, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16840(SP), R9
+	VEXTRACTF32X4 $0x01, Z3, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16848(SP), R9
+	VEXTRACTF32X4 $0x02, Z6, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16856(SP), R9
+	VEXTRACTF32X4 $0x02, Z2, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16864(SP), R9
+	VEXTRACTF32X4 $0x02, Z7, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16872(SP), R9
+	VEXTRACTF32X4 $0x02, Z3, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16880(SP), R9
+	VEXTRACTF32X4 $0x03, Z6, X5
+	VMOVDQU16     X5, K1, (R9)(SI*1)
+	MOVQ          16888(SP), R9
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVDQU16     X2, K1, (R9)(SI*1)
+	MOVQ          16896(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, X2
+	VMOVDQU16     X2, K1, (R9)(SI*1)
+	MOVQ          16904(SP), R9
+	VEXTRACTF32X4 $0x03, Z3, X2
+	VMOVDQU16     X2, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece889
-	JMP           both882
+	JG            piece841
 
-half881:
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
+written829:
+skip825:
 	CMPQ  16232(SP), $0x00
-	JEQ   off890
-	LEAQ  3584(BX), SI
-	ADDQ  16248(SP), SI
-	MOVQ  16256(SP), R8
-	IMULQ DI, R8
-	SUBQ  R8, SI
-
-off890:
-	LEAQ         (CX), R8
-	VPBROADCASTD R8, Z4
-	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 48(AX), Z6
-	VPADDD.BCST  elementffffffff<>+0(SB), Z6, Z6
-	VPMINUD      Z6, Z4, Z4
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           skip891
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	LEAQ         16(R8), R10
-	CMPQ         R10, 48(AX)
-	JLE          whole892
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z4*4), K1, Z6
-	VMOVDQA32    Z6, Z4
-	JMP          have893
-
-whole892:
-	VMOVDQU32 (R9)(R8*4), Z4
-
-have893:
-skip891:
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z4, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 17040(SP)
-	VEXTRACTI64X4 $0x01, Z4, Y4
-	VPMOVZXDQ     Y4, Z4
-	VPMULUDQ      Z6, Z4, Z4
-	VPADDQ        Z7, Z4, Z4
-	VMOVDQU64     Z4, 17104(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
-	CMPB          40(AX), $0x00
-	JNE           half894
-	ADDQ          R8, R8
-	JMP           both895
-
-half894:
-both895:
-	XORQ SI, SI
-
-piece896:
-	MOVQ          DI, R9
-	SUBQ          BX, R9
-	MOVQ          R9, R10
-	LEAQ          elementNumbers<>+0(SB), R9
-	SHRQ          $0x04, R10
-	VMOVUPS       (DI), Z4
-	VPCMPEQD.BCST (R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z4, K1, Z4
-	VMULPS        Z2, Z4, Z4
-	VMOVUPS       64(DI), Z6
-	VPCMPEQD.BCST 4(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z6, K1, Z6
-	VMULPS        Z2, Z6, Z6
-	VMOVUPS       128(DI), Z7
-	VPCMPEQD.BCST 8(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z7, K1, Z7
-	VMULPS        Z2, Z7, Z7
-	VMOVUPS       192(DI), Z8
-	VPCMPEQD.BCST 12(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z8, K1, Z8
-	VMULPS        Z2, Z8, Z8
-	VMOVUPS       256(DI), Z9
-	VPCMPEQD.BCST 16(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z9, K1, Z9
-	VMULPS        Z2, Z9, Z9
-	VMOVUPS       320(DI), Z10
-	VPCMPEQD.BCST 20(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z10, K1, Z10
-	VMULPS        Z2, Z10, Z10
-	VMOVUPS       384(DI), Z11
-	VPCMPEQD.BCST 24(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z11, K1, Z11
-	VMULPS        Z2, Z11, Z11
-	VMOVUPS       448(DI), Z12
-	VPCMPEQD.BCST 28(R9)(R10*1), Z1, K1
-	VSUBPS        Z5, Z12, K1, Z12
-	VMULPS        Z2, Z12, Z12
-	CMPB          native+8(FP), $0x00
-	JEQ           ours897
-
-	// VCVTNE2PS2BF16 Z4, Z6, Z13
-	LONG $0x484f7262
-	WORD $0xec72
-
-	// VCVTNE2PS2BF16 Z7, Z8, Z4
-	LONG $0x483ff262
-	WORD $0xe772
-
-	// VCVTNE2PS2BF16 Z9, Z10, Z6
-	LONG $0x482fd262
-	WORD $0xf172
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z7
-	LONG $0x481fd262
-	WORD $0xfb72
-	JMP  both898
-
-ours897:
-	VBROADCASTSS element00010000<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00008000<>+0(SB), Z16
-	VBROADCASTSS element00400000<>+0(SB), Z17
-	VMOVDQU32    elementUpper<>+0(SB), Z18
-	VPTESTMD     Z14, Z4, K1
-	VPADDD       Z15, Z4, Z13
-	VPADDD       Z16, Z4, K1, Z13
-	VCMPPS       $0x03, Z4, Z4, K1
-	VPORD        Z17, Z4, K1, Z13
-	VPTESTMD     Z14, Z6, K1
-	VPADDD       Z15, Z6, Z4
-	VPADDD       Z16, Z6, K1, Z4
-	VCMPPS       $0x03, Z6, Z6, K1
-	VPORD        Z17, Z6, K1, Z4
-	VPERMT2W     Z4, Z18, Z13
-	VPTESTMD     Z14, Z7, K1
-	VPADDD       Z15, Z7, Z4
-	VPADDD       Z16, Z7, K1, Z4
-	VCMPPS       $0x03, Z7, Z7, K1
-	VPORD        Z17, Z7, K1, Z4
-	VPTESTMD     Z14, Z8, K1
-	VPADDD       Z15, Z8, Z6
-	VPADDD       Z16, Z8, K1, Z6
-	VCMPPS       $0x03, Z8, Z8, K1
-	VPORD        Z17, Z8, K1, Z6
-	VPERMT2W     Z6, Z18, Z4
-	VPTESTMD     Z14, Z9, K1
-	VPADDD       Z15, Z9, Z6
-	VPADDD       Z16, Z9, K1, Z6
-	VCMPPS       $0x03, Z9, Z9, K1
-	VPORD        Z17, Z9, K1, Z6
-	VPTESTMD     Z14, Z10, K1
-	VPADDD       Z15, Z10, Z7
-	VPADDD       Z16, Z10, K1, Z7
-	VCMPPS       $0x03, Z10, Z10, K1
-	VPORD        Z17, Z10, K1, Z7
-	VPERMT2W     Z7, Z18, Z6
-	VPTESTMD     Z14, Z11, K1
-	VPADDD       Z15, Z11, Z7
-	VPADDD       Z16, Z11, K1, Z7
-	VCMPPS       $0x03, Z11, Z11, K1
-	VPORD        Z17, Z11, K1, Z7
-	VPTESTMD     Z14, Z12, K1
-	VPADDD       Z15, Z12, Z8
-	VPADDD       Z16, Z12, K1, Z8
-	VCMPPS       $0x03, Z12, Z12, K1
-	VPORD        Z17, Z12, K1, Z8
-	VPERMT2W     Z8, Z18, Z7
-
-both898:
-	VPERMW        Z13, Z3, Z13
-	VPERMW        Z4, Z3, Z4
-	VPERMW        Z6, Z3, Z6
-	VPERMW        Z7, Z3, Z7
-	VUNPCKLPS     Z4, Z13, Z8
-	VUNPCKHPS     Z4, Z13, Z9
-	VUNPCKLPS     Z7, Z6, Z4
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z4, Z8, Z7
-	VUNPCKHPD     Z4, Z8, Z4
-	VUNPCKLPD     Z6, Z9, Z8
-	VUNPCKHPD     Z6, Z9, Z6
-	MOVQ          R8, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0xffffffff, R10
-	BZHIQ         R9, R10, R10
-	KMOVD         R10, K1
-	MOVQ          17040(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17048(SP), R9
-	VEXTRACTF32X4 $0x00, Z4, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17056(SP), R9
-	VEXTRACTF32X4 $0x00, Z8, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17064(SP), R9
-	VEXTRACTF32X4 $0x00, Z6, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17072(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17080(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17088(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17096(SP), R9
-	VEXTRACTF32X4 $0x01, Z6, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17104(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17112(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17120(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17128(SP), R9
-	VEXTRACTF32X4 $0x02, Z6, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17136(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X7
-	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          17144(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, X4
-	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          17152(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, X4
-	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          17160(SP), R9
-	VEXTRACTF32X4 $0x03, Z6, X4
-	VMOVDQU16     X4, K1, (R9)(SI*1)
-	ADDQ          $0x10, SI
-	ADDQ          $0x00000200, DI
-	SUBQ          $0x10, R8
-	JG            piece896
-
-both882:
-written853:
-skip847:
-	CMPQ  16232(SP), $0x00
-	JEQ   off899
+	JEQ   off842
 	MOVQ  16264(SP), SI
 	ADDQ  SI, 16256(SP)
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16248(SP)
 
-off899:
+off842:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen765
+	JLT  sixteen766
 
-end766:
+end767:
 	LEAQ 3584(BX), DX
 	MOVQ 16240(SP), BX
 	MOVQ 16248(SP), SI
 
-line900:
+line843:
 	CMPQ         SI, $0x40
-	JLT          last901
+	JLT          last844
 	SUBQ         $0x40, SI
 	VMOVDQU64    (DX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -12286,19 +11436,19 @@ line900:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	TESTQ        $0x0000003f, BX
-	JNZ          near902
+	JNZ          near845
 	CMPB         41(AX), $0x00
-	JEQ          near902
+	JEQ          near845
 	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved903
+	JMP          moved846
 
-near902:
+near845:
 	VMOVDQU64 Z0, -64(BX)
 
-moved903:
-	JMP line900
+moved846:
+	JMP line843
 
-last901:
+last844:
 	VMOVDQU64 (DX), Z0
 	MOVQ      SI, DX
 	SHRQ      $0x01, DX
@@ -12312,41 +11462,1639 @@ last901:
 	MOVQ      DX, 136(AX)
 	MOVQ      16256(SP), CX
 	MOVQ      CX, 128(AX)
-	JMP       done757
+	JMP       both761
 
-longer758:
+half760:
+	VBROADCASTSS elementffff0000<>+0(SB), Z0
+	XORQ         CX, CX
+	LEAQ         16928(SP), BX
+	ADDQ         $0x3f, BX
+	ANDQ         $-64, BX
+	XORQ         SI, SI
+	XORQ         DI, DI
+
+far847:
+	INCQ         DI
+	ADDQ         DX, SI
+	ADDQ         DX, SI
+	CMPQ         SI, $0x00000c00
+	JLT          far847
+	MOVQ         DI, 16920(SP)
+	XORQ         SI, SI
+	MOVQ         SI, 44896(SP)
+	MOVQ         SI, 44912(SP)
+	MOVQ         SI, 44920(SP)
+	MOVQ         BX, 44904(SP)
+	MOVQ         24(AX), SI
+	TESTQ        SI, SI
+	JZ           off848
+	MOVQ         DX, DI
+	ADDQ         DI, DI
+	CMPQ         DI, 32(AX)
+	JNE          off848
+	CMPQ         64(AX), $0x00
+	JEQ          on849
+	CMPB         120(AX), $0x00
+	JEQ          off848
+	MOVQ         128(AX), DI
+	LEAQ         3584(BX), R8
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	MOVQ         DI, 44920(SP)
+	IMULQ        32(AX), DI
+	ADDQ         DI, SI
+	MOVQ         $0x000000c4, DI
+
+clear850:
+	VMOVDQU64 Z1, (R8)
+	ADDQ      $0x40, R8
+	DECQ      DI
+	JNZ       clear850
+
+on849:
+	MOVQ SI, 44904(SP)
+	MOVQ $0x00000001, SI
+	MOVQ SI, 44896(SP)
+
+off848:
+	MOVQ         $-1, SI
+	BZHIQ        DX, SI, SI
+	KMOVD        SI, K2
+	SHRQ         $0x20, SI
+	KMOVD        SI, K3
+	MOVQ         DX, SI
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	SHLQ         $0x07, SI
+	ADDQ         BX, SI
+	VMOVUPS      Z1, 16128(SI)
+	VMOVUPS      Z1, 16192(SI)
+	VMOVUPS      Z1, 16256(SI)
+	VMOVUPS      Z1, 16320(SI)
+	VMOVUPS      Z1, 16384(SI)
+	VMOVUPS      Z1, 16448(SI)
+	VMOVUPS      Z1, 16512(SI)
+	VMOVUPS      Z1, 16576(SI)
+	VMOVUPS      Z1, 16640(SI)
+	VMOVUPS      Z1, 16704(SI)
+	VMOVUPS      Z1, 16768(SI)
+	VMOVUPS      Z1, 16832(SI)
+	VMOVUPS      Z1, 16896(SI)
+	VMOVUPS      Z1, 16960(SI)
+	VMOVUPS      Z1, 17024(SI)
+	VMOVUPS      Z1, 17088(SI)
+
+rows851:
+	MOVQ    48(AX), SI
+	SUBQ    CX, SI
+	MOVQ    $0x00000020, DI
+	CMPQ    SI, DI
+	CMOVQGT DI, SI
+	MOVQ    SI, 16912(SP)
+	MOVQ    16912(SP), SI
+	CMPQ    44896(SP), $0x00
+	JEQ     span853
+	MOVQ    16912(SP), SI
+	LEAQ    -1(CX)(SI*1), SI
+	MOVQ    64(AX), DI
+	TESTQ   DI, DI
+	JZ      skip854
+	MOVL    (DI)(SI*4), SI
+
+skip854:
+	INCQ SI
+	SUBQ 44920(SP), SI
+	CMPQ SI, $0x00000080
+	JGT  end852
+
+span853:
+	MOVQ SI, 44928(SP)
+	MOVQ CX, SI
+	MOVQ 16912(SP), DI
+	LEAQ -1(CX)(DI*1), DI
+	MOVQ 48(AX), R8
+	MOVQ 8(AX), R9
+	MOVQ DX, R10
+	ADDQ R10, R10
+	MOVQ DX, R11
+	NEGQ R10
+	ANDQ $0x0f, R10
+	CMPQ R11, $0x08
+	JGT  more858
+	MOVQ $0x00000040, R10
+	SHLQ $0x03, R11
+	SUBQ R11, R10
+
+more858:
+	CMPQ  16912(SP), $0x20
+	JNE   few855
+	DECQ  R8
+	MOVQ  64(AX), R11
+	TESTQ R11, R11
+	JZ    skip859
+	MOVL  (R11)(R8*4), R8
+
+skip859:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+	MOVQ  64(AX), R11
+	TESTQ R11, R11
+	JZ    skip860
+	MOVL  (R11)(DI*4), DI
+
+skip860:
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	ADDQ  R10, DI
+	CMPQ  DI, R8
+	JGT   few855
+	MOVQ  CX, DI
+	MOVQ  16912(SP), R8
+	LEAQ  -1(CX)(R8*1), R8
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JZ    skip861
+	MOVL  (R10)(DI*4), DI
+
+skip861:
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JZ    skip862
+	MOVL  (R10)(R8*4), R8
+
+skip862:
+	SUBQ  DI, R8
+	INCQ  R8
+	CMPQ  R8, 16912(SP)
+	JNE   apart856
+	MOVQ  64(AX), DI
+	TESTQ DI, DI
+	JZ    skip863
+	MOVL  (DI)(SI*4), SI
+
+skip863:
+	MOVQ  72(AX), DI
+	LEAQ  (DI)(SI*4), DI
+	MOVQ  DI, 44952(SP)
+	IMULQ R9, SI
+	ADDQ  (AX), SI
+	MOVQ  SI, 44936(SP)
+	MOVQ  R9, 44944(SP)
+	JMP   found857
+
+apart856:
+	XORQ R9, R9
+	MOVQ R9, 44944(SP)
+	LEAQ 23680(BX), SI
+	LEAQ 4096(SI), SI
+	MOVQ SI, 44952(SP)
+	JMP  found857
+
+few855:
+	LEAQ 23680(BX), DI
+	MOVQ DI, 44936(SP)
+	MOVQ $0x00000080, SI
+	MOVQ SI, 44944(SP)
+	LEAQ 4096(DI), R8
+	MOVQ R8, 44952(SP)
+	XORQ SI, SI
+
+copy864:
+	MOVQ    16912(SP), R10
+	LEAQ    -1(CX)(R10*1), R10
+	LEAQ    (CX)(SI*1), R9
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	MOVQ    64(AX), R10
+	TESTQ   R10, R10
+	JZ      skip865
+	MOVL    (R10)(R9*4), R9
+
+skip865:
+	MOVQ  72(AX), R10
+	TESTQ R10, R10
+	JZ    skip866
+	MOVL  (R10)(R9*4), R10
+	MOVL  R10, (R8)(SI*4)
+
+skip866:
+	IMULQ       8(AX), R9
+	ADDQ        (AX), R9
+	VMOVDQU16.Z (R9), K2, Z1
+	VMOVDQU16.Z 64(R9), K3, Z3
+	VMOVDQU64   Z1, (DI)
+	VMOVDQU64   Z3, 64(DI)
+	ADDQ        $0x00000080, DI
+	INCQ        SI
+	CMPQ        SI, $0x20
+	JLT         copy864
+
+found857:
+	CMPQ         DX, $0x08
+	JGT          more867
+	MOVQ         DX, SI
+	ADDQ         SI, SI
+	CMPQ         SI, 44944(SP)
+	JNE          more867
+	MOVQ         DX, DI
+	LEAQ         elementFew<>+0(SB), SI
+	SHLQ         $0x06, DI
+	VMOVDQU16    -64(SI)(DI*1), Z1
+	VBROADCASTSS elementff80ff80<>+0(SB), Z3
+	MOVQ         DX, DI
+	SHLQ         $0x03, DI
+	MOVQ         $-1, SI
+	MOVQ         DX, R8
+	SHRQ         $0x01, R8
+	SHLQ         $0x03, R8
+	MOVQ         DX, R9
+	ANDQ         $0x01, R9
+	IMUL3Q       $0x55, R9, R9
+	SHLXQ        R8, R9, R9
+	BZHIQ        R8, SI, SI
+	ORQ          R9, SI
+	KMOVD        SI, K4
+	MOVQ         44936(SP), SI
+	VMOVAPS      Z3, Z4
+	VPERMW       (SI), Z1, K4, Z4
+	ADDQ         DI, SI
+	VMOVAPS      Z3, Z5
+	VPERMW       (SI), Z1, K4, Z5
+	ADDQ         DI, SI
+	VMOVAPS      Z3, Z6
+	VPERMW       (SI), Z1, K4, Z6
+	ADDQ         DI, SI
+	VMOVAPS      Z3, Z7
+	VPERMW       (SI), Z1, K4, Z7
+	ADDQ         DI, SI
+	VSHUFF32X4   $0x44, Z5, Z4, Z8
+	VSHUFF32X4   $0xee, Z5, Z4, Z5
+	VSHUFF32X4   $0x44, Z7, Z6, Z4
+	VSHUFF32X4   $0xee, Z7, Z6, Z6
+	VSHUFF32X4   $0x88, Z4, Z8, Z7
+	VSHUFF32X4   $0xdd, Z4, Z8, Z4
+	VSHUFF32X4   $0x88, Z6, Z5, Z8
+	VSHUFF32X4   $0xdd, Z6, Z5, Z5
+	VMOVUPS      Z7, (BX)
+	VMOVUPS      Z4, 128(BX)
+	VMOVUPS      Z8, 256(BX)
+	VMOVUPS      Z5, 384(BX)
+	VMOVAPS      Z3, Z4
+	VPERMW       (SI), Z1, K4, Z4
+	ADDQ         DI, SI
+	VMOVAPS      Z3, Z5
+	VPERMW       (SI), Z1, K4, Z5
+	ADDQ         DI, SI
+	VMOVAPS      Z3, Z6
+	VPERMW       (SI), Z1, K4, Z6
+	ADDQ         DI, SI
+	VMOVAPS      Z3, Z3
+	VPERMW       (SI), Z1, K4, Z3
+	VSHUFF32X4   $0x44, Z5, Z4, Z1
+	VSHUFF32X4   $0xee, Z5, Z4, Z5
+	VSHUFF32X4   $0x44, Z3, Z6, Z4
+	VSHUFF32X4   $0xee, Z3, Z6, Z3
+	VSHUFF32X4   $0x88, Z4, Z1, Z6
+	VSHUFF32X4   $0xdd, Z4, Z1, Z1
+	VSHUFF32X4   $0x88, Z3, Z5, Z4
+	VSHUFF32X4   $0xdd, Z3, Z5, Z3
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z1, 192(BX)
+	VMOVUPS      Z4, 320(BX)
+	VMOVUPS      Z3, 448(BX)
+	JMP          read868
+
+more867:
+	XORQ SI, SI
+	MOVQ SI, 44960(SP)
+
+half869:
+	LEAQ         (BX), R9
+	ADDQ         44960(SP), R9
+	MOVQ         DX, R10
+	ADDQ         R10, R10
+	MOVQ         44944(SP), DI
+	MOVQ         44960(SP), R8
+	SHRQ         $0x02, R8
+	IMULQ        DI, R8
+	MOVQ         44936(SP), SI
+	ADDQ         R8, SI
+	LEAQ         (DI)(DI*2), R8
+	LEAQ         (SI)(DI*4), R11
+	LEAQ         (R11)(DI*4), R12
+	LEAQ         (R12)(DI*4), R13
+	TESTQ        DI, DI
+	JNZ          listed872
+	MOVQ         44960(SP), SI
+	SHRQ         $0x02, SI
+	ADDQ         SI, CX
+	CMPQ         R10, $0x40
+	JLE          few873
+	MOVQ         (AX), SI
+	MOVQ         8(AX), DI
+	LEAQ         32(CX), R8
+	VPBROADCASTD R8, Z1
+	VPADDD       elementNumbers<>+0(SB), Z1, Z1
+	VPBROADCASTD 48(AX), Z3
+	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD      Z3, Z1, Z1
+	MOVQ         64(AX), R11
+	TESTQ        R11, R11
+	JZ           skip875
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	LEAQ         16(R8), R12
+	CMPQ         R12, 48(AX)
+	JLE          whole876
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K4
+	VPGATHERDD   (R11)(Z1*4), K4, Z3
+	VMOVDQA32    Z3, Z1
+	JMP          have877
+
+whole876:
+	VMOVDQU32 (R11)(R8*4), Z1
+
+have877:
+skip875:
+	VPBROADCASTQ  DI, Z3
+	VPBROADCASTQ  SI, Z4
+	VEXTRACTI64X4 $0x00, Z1, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z3, Z5, Z5
+	VPADDQ        Z4, Z5, Z5
+	VMOVDQU64     Z5, 44968(SP)
+	VEXTRACTI64X4 $0x01, Z1, Y1
+	VPMOVZXDQ     Y1, Z1
+	VPMULUDQ      Z3, Z1, Z1
+	VPADDQ        Z4, Z1, Z1
+	VMOVDQU64     Z1, 45032(SP)
+	XORQ          SI, SI
+
+ask878:
+	MOVQ         44968(SP)(SI*8), DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	PREFETCHT0   128(DI)
+	INCQ         SI
+	CMPQ         SI, $0x10
+	JLT          ask878
+	CMPQ         44896(SP), $0x00
+	JNE          few873
+	MOVQ         24(AX), SI
+	TESTQ        SI, SI
+	JZ           skip879
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z1
+	VPADDD       elementNumbers<>+0(SB), Z1, Z1
+	VPBROADCASTD 48(AX), Z3
+	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD      Z3, Z1, Z1
+	MOVQ         64(AX), R11
+	TESTQ        R11, R11
+	JZ           skip880
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	LEAQ         16(R8), R12
+	CMPQ         R12, 48(AX)
+	JLE          whole881
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K4
+	VPGATHERDD   (R11)(Z1*4), K4, Z3
+	VMOVDQA32    Z3, Z1
+	JMP          have882
+
+whole881:
+	VMOVDQU32 (R11)(R8*4), Z1
+
+have882:
+skip880:
+	VPBROADCASTQ  DI, Z3
+	VPBROADCASTQ  SI, Z4
+	VEXTRACTI64X4 $0x00, Z1, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z3, Z5, Z5
+	VPADDQ        Z4, Z5, Z5
+	VMOVDQU64     Z5, 45096(SP)
+	VEXTRACTI64X4 $0x01, Z1, Y1
+	VPMOVZXDQ     Y1, Z1
+	VPMULUDQ      Z3, Z1, Z1
+	VPADDQ        Z4, Z1, Z1
+	VMOVDQU64     Z1, 45160(SP)
+	XORQ          SI, SI
+
+ask883:
+	MOVQ       45096(SP)(SI*8), DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	INCQ       SI
+	CMPQ       SI, $0x10
+	JLT        ask883
+
+skip879:
+few873:
+	MOVQ         72(AX), SI
+	TESTQ        SI, SI
+	JZ           skip884
+	LEAQ         (CX), DI
+	VPBROADCASTD DI, Z1
+	VPADDD       elementNumbers<>+0(SB), Z1, Z1
+	VPBROADCASTD 48(AX), Z3
+	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD      Z3, Z1, Z1
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
+	JZ           skip885
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	LEAQ         16(DI), R11
+	CMPQ         R11, 48(AX)
+	JLE          whole886
+	MOVL         $0x0000ffff, DI
+	KMOVW        DI, K4
+	VPGATHERDD   (R8)(Z1*4), K4, Z3
+	VMOVDQA32    Z3, Z1
+	JMP          have887
+
+whole886:
+	VMOVDQU32 (R8)(DI*4), Z1
+
+have887:
+skip885:
+	VPXORD.BCST element80000000<>+0(SB), Z1, Z1
+	MOVQ        $0x0000000200000000, DI
+	ADDQ        SI, DI
+	MOVL        $0x0000ffff, SI
+	KMOVW       SI, K4
+	VPGATHERDD  (DI)(Z1*4), K4, Z2
+	MOVQ        44952(SP), SI
+	ADDQ        44960(SP), SI
+	VMOVDQU32   Z2, (SI)
+
+skip884:
+	MOVQ         (AX), SI
+	MOVQ         8(AX), DI
+	LEAQ         (CX), R8
+	VPBROADCASTD R8, Z1
+	VPADDD       elementNumbers<>+0(SB), Z1, Z1
+	VPBROADCASTD 48(AX), Z3
+	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
+	VPMINUD      Z3, Z1, Z1
+	MOVQ         64(AX), R11
+	TESTQ        R11, R11
+	JZ           skip888
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	LEAQ         16(R8), R12
+	CMPQ         R12, 48(AX)
+	JLE          whole889
+	MOVL         $0x0000ffff, R8
+	KMOVW        R8, K4
+	VPGATHERDD   (R11)(Z1*4), K4, Z3
+	VMOVDQA32    Z3, Z1
+	JMP          have890
+
+whole889:
+	VMOVDQU32 (R11)(R8*4), Z1
+
+have890:
+skip888:
+	VPBROADCASTQ  DI, Z3
+	VPBROADCASTQ  SI, Z4
+	VEXTRACTI64X4 $0x00, Z1, Y5
+	VPMOVZXDQ     Y5, Z5
+	VPMULUDQ      Z3, Z5, Z5
+	VPADDQ        Z4, Z5, Z5
+	VMOVDQU64     Z5, 45224(SP)
+	VEXTRACTI64X4 $0x01, Z1, Y1
+	VPMOVZXDQ     Y1, Z1
+	VPMULUDQ      Z3, Z1, Z1
+	VPADDQ        Z4, Z1, Z1
+	VMOVDQU64     Z1, 45288(SP)
+	XORQ          SI, SI
+
+piece874:
+	MOVQ            45224(SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z1
+	MOVQ            45232(SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z3
+	MOVQ            45240(SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z4
+	MOVQ            45248(SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z5
+	MOVQ            45256(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z1, Z1
+	MOVQ            45264(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z3, Z3
+	MOVQ            45272(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z4, Z4
+	MOVQ            45280(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z5, Z5
+	MOVQ            45288(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z1, Z1
+	MOVQ            45296(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z3, Z3
+	MOVQ            45304(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z4, Z4
+	MOVQ            45312(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z5, Z5
+	MOVQ            45320(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z1, Z1
+	MOVQ            45328(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z3, Z3
+	MOVQ            45336(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z4, Z4
+	MOVQ            45344(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z5, Z5
+	VUNPCKLPS       Z3, Z1, Z6
+	VUNPCKHPS       Z3, Z1, Z3
+	VUNPCKLPS       Z5, Z4, Z1
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z1, Z6, Z5
+	VUNPCKHPD       Z1, Z6, Z1
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VMOVUPS         Z5, (R9)
+	VMOVUPS         Z1, 128(R9)
+	VMOVUPS         Z6, 256(R9)
+	VMOVUPS         Z3, 384(R9)
+	ADDQ            $0x00000200, R9
+	ADDQ            $0x10, SI
+	SUBQ            $0x10, R10
+	JG              piece874
+	MOVQ            44960(SP), SI
+	SHRQ            $0x02, SI
+	SUBQ            SI, CX
+	JMP             read871
+
+listed872:
+piece870:
+	VBROADCASTF32X4 (SI), Z1
+	VINSERTF32X4    $0x01, (R11), Z1, Z1
+	VINSERTF32X4    $0x02, (R12), Z1, Z1
+	VINSERTF32X4    $0x03, (R13), Z1, Z1
+	VBROADCASTF32X4 (SI)(DI*1), Z3
+	VINSERTF32X4    $0x01, (R11)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R12)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R13)(DI*1), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*2), Z4
+	VINSERTF32X4    $0x01, (R11)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x02, (R12)(DI*2), Z4, Z4
+	VINSERTF32X4    $0x03, (R13)(DI*2), Z4, Z4
+	VBROADCASTF32X4 (SI)(R8*1), Z5
+	VINSERTF32X4    $0x01, (R11)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R12)(R8*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R13)(R8*1), Z5, Z5
+	VUNPCKLPS       Z3, Z1, Z6
+	VUNPCKHPS       Z3, Z1, Z3
+	VUNPCKLPS       Z5, Z4, Z1
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPD       Z1, Z6, Z5
+	VUNPCKHPD       Z1, Z6, Z1
+	VUNPCKLPD       Z4, Z3, Z6
+	VUNPCKHPD       Z4, Z3, Z3
+	VMOVUPS         Z5, (R9)
+	VMOVUPS         Z1, 128(R9)
+	VMOVUPS         Z6, 256(R9)
+	VMOVUPS         Z3, 384(R9)
+	ADDQ            $0x00000200, R9
+	ADDQ            $+16, SI
+	ADDQ            $+16, R11
+	ADDQ            $+16, R12
+	ADDQ            $+16, R13
+	SUBQ            $0x10, R10
+	JG              piece870
+
+read871:
+	ADDQ         $0x40, 44960(SP)
+	CMPQ         44960(SP), $0x40
+	JEQ          half869
+	MOVQ         DX, SI
+	TESTQ        $0x00000001, SI
+	JZ           even891
+	SHLQ         $0x06, SI
+	VBROADCASTSS elementff80ff80<>+0(SB), Z1
+	VMOVDQU64    -64(BX)(SI*1), Z3
+	VMOVDQU16    Z1, K1, Z3
+	VMOVDQU64    Z3, -64(BX)(SI*1)
+	VMOVDQU64    (BX)(SI*1), Z3
+	VMOVDQU16    Z1, K1, Z3
+	VMOVDQU64    Z3, (BX)(SI*1)
+
+even891:
+read868:
+	MOVQ    48(AX), SI
+	MOVQ    CX, DI
+	DECQ    SI
+	ADDQ    16920(SP), DI
+	ADDQ    $0x00, DI
+	CMPQ    SI, DI
+	CMOVQGT DI, SI
+	MOVQ    64(AX), DI
+	TESTQ   DI, DI
+	JZ      skip894
+	MOVL    (DI)(SI*4), SI
+
+skip894:
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    CX, R8
+	DECQ    DI
+	ADDQ    16920(SP), R8
+	ADDQ    $0x08, R8
+	CMPQ    DI, R8
+	CMOVQGT R8, DI
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      skip895
+	MOVL    (R8)(DI*4), DI
+
+skip895:
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	CMPB  18(AX), $0x00
+	JEQ   near896
+	CMPQ  64(AX), $0x00
+	JNE   near896
+	MOVQ  BX, SI
+	MOVQ  BX, DI
+	JMP   asked897
+
+near896:
+asked897:
+	MOVQ    48(AX), R8
+	MOVQ    CX, R9
+	DECQ    R8
+	ADDQ    16920(SP), R9
+	ADDQ    $0x10, R9
+	CMPQ    R8, R9
+	CMOVQGT R9, R8
+	MOVQ    64(AX), R9
+	TESTQ   R9, R9
+	JZ      skip898
+	MOVL    (R9)(R8*4), R8
+
+skip898:
+	IMULQ   8(AX), R8
+	ADDQ    (AX), R8
+	MOVQ    48(AX), R9
+	MOVQ    CX, R10
+	DECQ    R9
+	ADDQ    16920(SP), R10
+	ADDQ    $0x18, R10
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	MOVQ    64(AX), R10
+	TESTQ   R10, R10
+	JZ      skip899
+	MOVL    (R10)(R9*4), R9
+
+skip899:
+	IMULQ 8(AX), R9
+	ADDQ  (AX), R9
+	CMPB  18(AX), $0x00
+	JEQ   near900
+	CMPQ  64(AX), $0x00
+	JNE   near900
+	ANDQ  $-256, R8
+	SHRQ  $0x06, R8
+	RORB  $0x02, R8
+	SHLQ  $0x06, R8
+	JMP   asked901
+
+near900:
+asked901:
+	LEAQ  3584(BX), R10
+	MOVQ  44904(SP), R11
+	MOVQ  44912(SP), R12
+	MOVQ  CX, R13
+	MOVQ  64(AX), R14
+	TESTQ R14, R14
+	JZ    skip903
+	MOVL  (R14)(R13*4), R13
+
+skip903:
+	IMULQ 32(AX), R13
+	ADDQ  24(AX), R13
+	CMPB  41(AX), $0x00
+	JEQ   near902
+	MOVQ  BX, R13
+
+near902:
+	CMPQ         72(AX), $0x00
+	JEQ          plain892
+	MOVQ         44952(SP), R14
+	VMOVDQU32    (R14), Z1
+	VPSLLD       $0x10, Z1, Z3
+	VPTERNLOGD   $0x03, Z3, Z3, Z1
+	VMOVDQU32    Z1, 23296(BX)
+	VMOVDQU32    64(R14), Z1
+	VPSLLD       $0x10, Z1, Z3
+	VPTERNLOGD   $0x03, Z3, Z3, Z1
+	VMOVDQU32    Z1, 23360(BX)
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element80008000<>+0(SB), Z6
+	VMOVAPS      Z6, Z1
+	VMOVAPS      Z6, Z3
+	MOVQ         DX, R15
+	XORQ         R14, R14
+	SHLQ         $0x06, R15
+	LEAQ         elementPairs<>+0(SB), BP
+
+pair904:
+	VBROADCASTSS (BP), Z7
+	PREFETCHT0   (SI)
+	ADDQ         $0x40, SI
+	XCHGQ        SI, DI
+	CMPQ         64(AX), $0x00
+	JEQ          all905
+	CMPQ         R12, $0x00000080
+	JLT          none906
+	SUBQ         $0x00000080, R12
+	VMOVDQU64    (R10), Z8
+	VMOVDQU64    64(R10), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VMOVDQU64    Z10, (R10)
+	VMOVDQU64    Z10, 64(R10)
+	ADDQ         $0x00000080, R10
+	ADDQ         $0x00000080, R11
+	TESTQ        $0x0000003f, R11
+	JNZ          near907
+	CMPB         41(AX), $0x00
+	JEQ          near907
+	VMOVNTDQ     Z8, -128(R11)
+	VMOVNTDQ     Z9, -64(R11)
+	JMP          moved908
+
+near907:
+	VMOVDQU64 Z8, -128(R11)
+	VMOVDQU64 Z9, -64(R11)
+
+moved908:
+none906:
+all905:
+	VMOVDQU64    (BX)(R14*1), Z8
+	VPMOVW2M     Z8, K4
+	VPSUBW       Z8, Z6, K4, Z8
+	VPCMPGTW     Z1, Z8, K4
+	VMOVDQU16    Z8, K4, Z1
+	VMOVDQU16    Z7, K4, Z4
+	VMOVDQU64    64(BX)(R14*1), Z8
+	VPMOVW2M     Z8, K4
+	VPSUBW       Z8, Z6, K4, Z8
+	VPCMPGTW     Z3, Z8, K4
+	VMOVDQU16    Z8, K4, Z3
+	VMOVDQU16    Z7, K4, Z5
+	ADDQ         $0x04, BP
+	ADDQ         $0x00000080, R14
+	CMPQ         R14, R15
+	JLT          pair904
+	VPSLLD       $0x10, Z1, Z6
+	KNOTD        K1, K4
+	VMOVDQU16    Z4, K4, Z6
+	VPSRLD       $0x10, Z4, Z4
+	VMOVDQU16    Z4, K4, Z1
+	VPMAXSD      Z6, Z1, Z1
+	VPSLLD       $0x10, Z3, Z4
+	KNOTD        K1, K4
+	VMOVDQU16    Z5, K4, Z4
+	VPSRLD       $0x10, Z5, Z5
+	VMOVDQU16    Z5, K4, Z3
+	VPMAXSD      Z4, Z3, Z3
+	VBROADCASTSS element0000ffff<>+0(SB), Z4
+	MOVQ         16912(SP), SI
+	MOVQ         $-1, DI
+	BZHIQ        SI, DI, DI
+	KMOVW        DI, K4
+	SHRQ         $0x10, DI
+	KMOVW        DI, K5
+	VPXORD       23296(BX), Z1, Z5
+	VPTESTNMD    Z4, Z5, K4, K4
+	KMOVW        K4, SI
+	POPCNTQ      SI, SI
+	ADDQ         SI, 112(AX)
+	VPANDD       Z0, Z1, Z1
+	VPXORD       23360(BX), Z3, Z5
+	VPTESTNMD    Z4, Z5, K5, K4
+	KMOVW        K4, SI
+	POPCNTQ      SI, SI
+	ADDQ         SI, 112(AX)
+	VPANDD       Z0, Z3, Z3
+	JMP          largest893
+
+plain892:
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VBROADCASTSS element80008000<>+0(SB), Z4
+	VMOVAPS      Z4, Z1
+	VMOVAPS      Z4, Z3
+	MOVQ         DX, R15
+	XORQ         R14, R14
+	SHLQ         $0x06, R15
+	LEAQ         elementPairs<>+0(SB), BP
+
+pair909:
+	VBROADCASTSS (BP), Z5
+	PREFETCHT0   (SI)
+	ADDQ         $0x40, SI
+	XCHGQ        SI, DI
+	VMOVDQU64    (BX)(R14*1), Z5
+	VPMOVW2M     Z5, K4
+	VPSUBW       Z5, Z4, K4, Z5
+	VPMAXSW      Z5, Z1, Z1
+	VMOVDQU64    64(BX)(R14*1), Z5
+	VPMOVW2M     Z5, K4
+	VPSUBW       Z5, Z4, K4, Z5
+	VPMAXSW      Z5, Z3, Z3
+	ADDQ         $0x04, BP
+	ADDQ         $0x00000080, R14
+	CMPQ         R14, R15
+	JLT          pair909
+	VPSLLD       $0x10, Z1, Z4
+	VPANDD       Z0, Z1, Z1
+	VPMAXSD      Z4, Z1, Z1
+	VPSLLD       $0x10, Z3, Z4
+	VPANDD       Z0, Z3, Z3
+	VPMAXSD      Z4, Z3, Z3
+	VMOVAPS      Z1, Z1
+	VMOVAPS      Z3, Z3
+
+largest893:
+	VBROADCASTSS element80000000<>+0(SB), Z5
+	VBROADCASTSS element3fb8aa00<>+0(SB), Z6
+	VPMOVD2M     Z1, K4
+	VPSUBD       Z1, Z5, K4, Z1
+	VMULPS       Z6, Z1, Z4
+	VPMOVD2M     Z3, K4
+	VPSUBD       Z3, Z5, K4, Z3
+	VMULPS       Z6, Z3, Z5
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VBROADCASTSS element00000000<>+0(SB), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VBROADCASTSS element00000000<>+0(SB), Z11
+	VBROADCASTSS element00000000<>+0(SB), Z12
+	VBROADCASTSS element3d9dd553<>+0(SB), Z13
+	VBROADCASTSS element3e691bc5<>+0(SB), Z14
+	VBROADCASTSS element3f31f32c<>+0(SB), Z15
+	VBROADCASTSS element3f800000<>+0(SB), Z16
+	MOVQ         DX, DI
+	XORQ         SI, SI
+	SHLQ         $0x06, DI
+	LEAQ         elementPairs<>+0(SB), R14
+
+pair910:
+	VBROADCASTSS (R14), Z17
+	VMOVDQU64    (BX)(SI*1), Z18
+	VMOVDQU64    64(BX)(SI*1), Z19
+	CMPQ         72(AX), $0x00
+	JEQ          unlabelled911
+	VPCMPEQW     23296(BX), Z17, K4
+	VMOVDQU16    Z18, K4, Z11
+	VPCMPEQW     23360(BX), Z17, K4
+	VMOVDQU16    Z19, K4, Z12
+
+unlabelled911:
+	CMPB       18(AX), $0x00
+	JEQ        near912
+	CMPQ       64(AX), $0x00
+	JNE        near912
+	PREFETCHT0 16384(R8)
+	PREFETCHT0 20480(R8)
+	ADDQ       $0x00002000, R8
+	TESTL      $0x00002000, R8
+	JNZ        same914
+	ADDQ       $-16320, R8
+	TESTL      $0x00000fc0, R8
+	JNZ        same914
+	ADDQ       $0x00003000, R8
+
+same914:
+	JMP asked913
+
+near912:
+	PREFETCHT0 (R8)
+	ADDQ       $0x40, R8
+	XCHGQ      R8, R9
+
+asked913:
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         $0x00000080, R13
+	CMPQ         R12, $0x00000080
+	JLT          none915
+	SUBQ         $0x00000080, R12
+	VMOVDQU64    (R10), Z17
+	VMOVDQU64    64(R10), Z20
+	VBROADCASTSS element00000000<>+0(SB), Z21
+	VMOVDQU64    Z21, (R10)
+	VMOVDQU64    Z21, 64(R10)
+	ADDQ         $0x00000080, R10
+	ADDQ         $0x00000080, R11
+	TESTQ        $0x0000003f, R11
+	JNZ          near916
+	CMPB         41(AX), $0x00
+	JEQ          near916
+	VMOVNTDQ     Z17, -128(R11)
+	VMOVNTDQ     Z20, -64(R11)
+	JMP          moved917
+
+near916:
+	VMOVDQU64 Z17, -128(R11)
+	VMOVDQU64 Z20, -64(R11)
+
+moved917:
+none915:
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z0, Z18, Z20
+	VPSLLD      $0x10, Z19, Z18
+	VPANDD      Z0, Z19, Z19
+	VFMSUB213PS Z4, Z6, Z17
+	VFMSUB213PS Z5, Z6, Z18
+	VFMSUB213PS Z4, Z6, Z20
+	VFMSUB213PS Z5, Z6, Z19
+	VREDUCEPS   $0x01, Z17, Z21
+	VREDUCEPS   $0x01, Z18, Z22
+	VREDUCEPS   $0x01, Z20, Z23
+	VREDUCEPS   $0x01, Z19, Z24
+	VMOVAPS     Z13, Z25
+	VMOVAPS     Z13, Z26
+	VMOVAPS     Z13, Z27
+	VMOVAPS     Z13, Z28
+	VFMADD213PS Z14, Z21, Z25
+	VFMADD213PS Z14, Z22, Z26
+	VFMADD213PS Z14, Z23, Z27
+	VFMADD213PS Z14, Z24, Z28
+	VFMADD213PS Z15, Z21, Z25
+	VFMADD213PS Z15, Z22, Z26
+	VFMADD213PS Z15, Z23, Z27
+	VFMADD213PS Z15, Z24, Z28
+	VFMADD213PS Z16, Z21, Z25
+	VFMADD213PS Z16, Z22, Z26
+	VFMADD213PS Z16, Z23, Z27
+	VFMADD213PS Z16, Z24, Z28
+	VSCALEFPS   Z17, Z25, Z17
+	VSCALEFPS   Z18, Z26, Z18
+	VSCALEFPS   Z20, Z27, Z20
+	VSCALEFPS   Z19, Z28, Z19
+	VADDPS      Z17, Z7, Z7
+	VMOVUPS     Z17, 16128(BX)(SI*2)
+	VADDPS      Z18, Z8, Z8
+	VMOVUPS     Z18, 16192(BX)(SI*2)
+	VADDPS      Z20, Z9, Z9
+	VMOVUPS     Z20, 16256(BX)(SI*2)
+	VADDPS      Z19, Z10, Z10
+	VMOVUPS     Z19, 16320(BX)(SI*2)
+	ADDQ        $0x04, R14
+	ADDQ        $0x00000080, SI
+	CMPQ        SI, DI
+	JLT         pair910
+
+line918:
+	CMPQ         R12, $0x40
+	JLT          last919
+	SUBQ         $0x40, R12
+	VMOVDQU64    (R10), Z17
+	VBROADCASTSS element00000000<>+0(SB), Z18
+	VMOVDQU64    Z18, (R10)
+	ADDQ         $0x00000040, R10
+	ADDQ         $0x00000040, R11
+	TESTQ        $0x0000003f, R11
+	JNZ          near920
+	CMPB         41(AX), $0x00
+	JEQ          near920
+	VMOVNTDQ     Z17, -64(R11)
+	JMP          moved921
+
+near920:
+	VMOVDQU64 Z17, -64(R11)
+
+moved921:
+	JMP line918
+
+last919:
+	VBROADCASTSS element00000000<>+0(SB), Z18
+	MOVQ         R12, SI
+	SHRQ         $0x01, SI
+	MOVQ         $0xffffffff, DI
+	BZHIQ        SI, DI, DI
+	KMOVD        DI, K4
+	VMOVDQU16.Z  (R10), K4, Z17
+	VMOVDQU64    Z18, (R10)
+	VMOVDQU64    Z18, 64(R10)
+	LEAQ         3584(BX), SI
+	VMOVDQU64    Z17, (SI)
+	MOVQ         R11, 44904(SP)
+	MOVQ         R12, 44912(SP)
+	VADDPS       Z9, Z7, Z7
+	VADDPS       Z10, Z8, Z8
+	MOVQ         80(AX), SI
+	MOVQ         16912(SP), DI
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVW        R8, K4
+	SHRQ         $0x10, R8
+	KMOVW        R8, K5
+	VMOVUPS      Z7, K4, (SI)(CX*4)
+	VMOVUPS      Z8, K5, 64(SI)(CX*4)
+	VBROADCASTSS 104(AX), Z10
+	VBROADCASTSS element3f800000<>+0(SB), Z17
+	VRCP14PS     Z7, Z9
+	VMOVAPS      Z17, Z18
+	VFNMADD231PS Z7, Z9, Z18
+	VFMADD231PS  Z18, Z9, Z9
+	VMULPS       Z9, Z10, Z9
+	VMOVUPS      Z9, 23424(BX)
+	VRCP14PS     Z8, Z18
+	VMOVAPS      Z17, Z17
+	VFNMADD231PS Z8, Z18, Z17
+	VFMADD231PS  Z17, Z18, Z18
+	VMULPS       Z18, Z10, Z10
+	VMOVUPS      Z10, 23488(BX)
+	MOVQ         72(AX), SI
+	TESTQ        SI, SI
+	JZ           skip922
+	VMOVDQU16    elementPaired<>+0(SB), Z17
+	VPSLLD       $0x10, Z11, Z18
+	VPANDD       Z0, Z11, Z11
+	VPORD        Z18, Z11, Z11
+	VSUBPS       Z11, Z1, Z1
+	VPSLLD       $0x10, Z12, Z18
+	VPANDD       Z0, Z12, Z12
+	VPORD        Z18, Z12, Z12
+	VSUBPS       Z12, Z3, Z3
+	MOVQ         88(AX), SI
+	MOVQ         16912(SP), DI
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVW        R8, K4
+	SHRQ         $0x10, R8
+	KMOVW        R8, K5
+	VMOVUPS      Z1, K4, (SI)(CX*4)
+	VMOVUPS      Z3, K5, 64(SI)(CX*4)
+	VFMSUB213PS  Z4, Z6, Z11
+	VFMSUB213PS  Z5, Z6, Z12
+	VREDUCEPS    $0x01, Z11, Z1
+	VREDUCEPS    $0x01, Z12, Z3
+	VMOVAPS      Z13, Z4
+	VMOVAPS      Z13, Z5
+	VFMADD213PS  Z14, Z1, Z4
+	VFMADD213PS  Z14, Z3, Z5
+	VFMADD213PS  Z15, Z1, Z4
+	VFMADD213PS  Z15, Z3, Z5
+	VFMADD213PS  Z16, Z1, Z4
+	VFMADD213PS  Z16, Z3, Z5
+	VSCALEFPS    Z11, Z4, Z11
+	VSCALEFPS    Z12, Z5, Z12
+	VSUBPS       Z7, Z11, Z11
+	VMULPS       Z9, Z11, Z11
+	VSUBPS       Z8, Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	CMPB         native+8(FP), $0x00
+	JEQ          ours923
+
+	// VCVTNE2PS2BF16 Z11, Z11, Z1
+	LONG $0x4827d262
+	WORD $0xcb72
+
+	// VCVTNE2PS2BF16 Z12, Z12, Z8
+	LONG $0x481f5262
+	WORD $0xc472
+	JMP  both924
+
+ours923:
+	VBROADCASTSS element00010000<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z3, Z11, K4
+	VPADDD       Z4, Z11, Z1
+	VPADDD       Z5, Z11, K4, Z1
+	VCMPPS       $0x03, Z11, Z11, K4
+	VPORD        Z6, Z11, K4, Z1
+	VPTESTMD     Z3, Z11, K4
+	VPADDD       Z4, Z11, Z8
+	VPADDD       Z5, Z11, K4, Z8
+	VCMPPS       $0x03, Z11, Z11, K4
+	VPORD        Z6, Z11, K4, Z8
+	VPERMT2W     Z8, Z7, Z1
+	VPTESTMD     Z3, Z12, K4
+	VPADDD       Z4, Z12, Z8
+	VPADDD       Z5, Z12, K4, Z8
+	VCMPPS       $0x03, Z12, Z12, K4
+	VPORD        Z6, Z12, K4, Z8
+	VPTESTMD     Z3, Z12, K4
+	VPADDD       Z4, Z12, Z3
+	VPADDD       Z5, Z12, K4, Z3
+	VCMPPS       $0x03, Z12, Z12, K4
+	VPORD        Z6, Z12, K4, Z3
+	VPERMT2W     Z3, Z7, Z8
+
+both924:
+	VPERMW    Z1, Z17, Z1
+	VMOVDQU32 Z1, 23552(BX)
+	VPERMW    Z8, Z17, Z8
+	VMOVDQU32 Z8, 23616(BX)
+
+skip922:
+	MOVQ  24(AX), SI
+	TESTQ SI, SI
+	JZ    skip925
+	MOVQ  DX, SI
+	ADDQ  SI, SI
+	CMPQ  44896(SP), $0x00
+	JEQ   apart926
+	MOVQ  CX, DI
+	MOVQ  16912(SP), R8
+	LEAQ  -1(CX)(R8*1), R8
+	MOVQ  64(AX), R9
+	TESTQ R9, R9
+	JZ    skip928
+	MOVL  (R9)(DI*4), DI
+
+skip928:
+	MOVQ  64(AX), R9
+	TESTQ R9, R9
+	JZ    skip929
+	MOVL  (R9)(R8*4), R8
+
+skip929:
+	SUBQ  DI, R8
+	INCQ  R8
+	CMPQ  R8, 16912(SP)
+	JNE   apart926
+	MOVQ  SI, 45360(SP)
+	LEAQ  3584(BX), DI
+	ADDQ  44912(SP), DI
+	MOVQ  44928(SP), R8
+	SUBQ  16912(SP), R8
+	IMULQ SI, R8
+	ADDQ  R8, DI
+	MOVQ  DI, 45352(SP)
+	JMP   found927
+
+apart926:
+	XORQ SI, SI
+	MOVQ SI, 45360(SP)
+
+found927:
+	XORQ SI, SI
+	MOVQ SI, 44960(SP)
+
+half930:
+	MOVQ      DX, SI
+	ADDQ      SI, SI
+	VMOVDQU16 elementPaired<>+0(SB), Z1
+	MOVQ      44960(SP), DI
+	VMOVUPS   23424(BX)(DI*1), Z3
+	MOVQ      44960(SP), DI
+	VMOVDQU32 23296(BX)(DI*1), Z4
+	MOVQ      44960(SP), DI
+	VMOVDQU32 23552(BX)(DI*1), Z5
+	ADDQ      $0x0f, SI
+	ANDQ      $-16, SI
+	CMPQ      45360(SP), $0x00
+	JNE       known931
+	MOVQ      44960(SP), DI
+	SHRQ      $0x02, DI
+	ADDQ      DI, CX
+	MOVQ      24(AX), DI
+	MOVQ      32(AX), R8
+	CMPQ      44896(SP), $0x00
+	JEQ       off934
+	LEAQ      3584(BX), DI
+	ADDQ      44912(SP), DI
+	MOVQ      44920(SP), R9
+	IMULQ     R8, R9
+	SUBQ      R9, DI
+
+off934:
+	LEAQ         (CX), R9
+	VPBROADCASTD R9, Z6
+	VPADDD       elementNumbers<>+0(SB), Z6, Z6
+	VPBROADCASTD 48(AX), Z7
+	VPADDD.BCST  elementffffffff<>+0(SB), Z7, Z7
+	VPMINUD      Z7, Z6, Z6
+	MOVQ         64(AX), R10
+	TESTQ        R10, R10
+	JZ           skip935
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	LEAQ         16(R9), R11
+	CMPQ         R11, 48(AX)
+	JLE          whole936
+	MOVL         $0x0000ffff, R9
+	KMOVW        R9, K4
+	VPGATHERDD   (R10)(Z6*4), K4, Z7
+	VMOVDQA32    Z7, Z6
+	JMP          have937
+
+whole936:
+	VMOVDQU32 (R10)(R9*4), Z6
+
+have937:
+skip935:
+	VPBROADCASTQ  R8, Z7
+	VPBROADCASTQ  DI, Z8
+	VEXTRACTI64X4 $0x00, Z6, Y9
+	VPMOVZXDQ     Y9, Z9
+	VPMULUDQ      Z7, Z9, Z9
+	VPADDQ        Z8, Z9, Z9
+	VMOVDQU64     Z9, 45368(SP)
+	VEXTRACTI64X4 $0x01, Z6, Y6
+	VPMOVZXDQ     Y6, Z6
+	VPMULUDQ      Z7, Z6, Z6
+	VPADDQ        Z8, Z6, Z6
+	VMOVDQU64     Z6, 45432(SP)
+	MOVQ          44960(SP), DI
+	SHRQ          $0x02, DI
+	SUBQ          DI, CX
+
+known931:
+piece932:
+	SUBQ   $0x10, SI
+	MOVQ   SI, DI
+	SHLQ   $0x06, DI
+	LEAQ   16128(BX), R8
+	ADDQ   44960(SP), R8
+	ADDQ   R8, DI
+	VMULPS (DI), Z3, Z6
+	VMULPS 128(DI), Z3, Z7
+	VMULPS 256(DI), Z3, Z8
+	VMULPS 384(DI), Z3, Z9
+	VMULPS 512(DI), Z3, Z10
+	VMULPS 640(DI), Z3, Z11
+	VMULPS 768(DI), Z3, Z12
+	VMULPS 896(DI), Z3, Z13
+	CMPB   native+8(FP), $0x00
+	JEQ    ours939
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z14
+	LONG $0x48477262
+	WORD $0xf672
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z6
+	LONG $0x4837d262
+	WORD $0xf072
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z7
+	LONG $0x4827d262
+	WORD $0xfa72
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z8
+	LONG $0x48175262
+	WORD $0xc472
+	JMP  both940
+
+ours939:
+	VBROADCASTSS element00010000<>+0(SB), Z15
+	VBROADCASTSS element00007fff<>+0(SB), Z16
+	VBROADCASTSS element00008000<>+0(SB), Z17
+	VBROADCASTSS element00400000<>+0(SB), Z18
+	VMOVDQU32    elementUpper<>+0(SB), Z19
+	VPTESTMD     Z15, Z6, K4
+	VPADDD       Z16, Z6, Z14
+	VPADDD       Z17, Z6, K4, Z14
+	VCMPPS       $0x03, Z6, Z6, K4
+	VPORD        Z18, Z6, K4, Z14
+	VPTESTMD     Z15, Z7, K4
+	VPADDD       Z16, Z7, Z6
+	VPADDD       Z17, Z7, K4, Z6
+	VCMPPS       $0x03, Z7, Z7, K4
+	VPORD        Z18, Z7, K4, Z6
+	VPERMT2W     Z6, Z19, Z14
+	VPTESTMD     Z15, Z8, K4
+	VPADDD       Z16, Z8, Z6
+	VPADDD       Z17, Z8, K4, Z6
+	VCMPPS       $0x03, Z8, Z8, K4
+	VPORD        Z18, Z8, K4, Z6
+	VPTESTMD     Z15, Z9, K4
+	VPADDD       Z16, Z9, Z7
+	VPADDD       Z17, Z9, K4, Z7
+	VCMPPS       $0x03, Z9, Z9, K4
+	VPORD        Z18, Z9, K4, Z7
+	VPERMT2W     Z7, Z19, Z6
+	VPTESTMD     Z15, Z10, K4
+	VPADDD       Z16, Z10, Z7
+	VPADDD       Z17, Z10, K4, Z7
+	VCMPPS       $0x03, Z10, Z10, K4
+	VPORD        Z18, Z10, K4, Z7
+	VPTESTMD     Z15, Z11, K4
+	VPADDD       Z16, Z11, Z8
+	VPADDD       Z17, Z11, K4, Z8
+	VCMPPS       $0x03, Z11, Z11, K4
+	VPORD        Z18, Z11, K4, Z8
+	VPERMT2W     Z8, Z19, Z7
+	VPTESTMD     Z15, Z12, K4
+	VPADDD       Z16, Z12, Z8
+	VPADDD       Z17, Z12, K4, Z8
+	VCMPPS       $0x03, Z12, Z12, K4
+	VPORD        Z18, Z12, K4, Z8
+	VPTESTMD     Z15, Z13, K4
+	VPADDD       Z16, Z13, Z9
+	VPADDD       Z17, Z13, K4, Z9
+	VCMPPS       $0x03, Z13, Z13, K4
+	VPORD        Z18, Z13, K4, Z9
+	VPERMT2W     Z9, Z19, Z8
+
+both940:
+	VPERMW       Z14, Z1, Z14
+	VPERMW       Z6, Z1, Z6
+	VPERMW       Z7, Z1, Z7
+	VPERMW       Z8, Z1, Z8
+	CMPQ         72(AX), $0x00
+	JEQ          unlabelled938
+	LEAQ         elementPairs<>+0(SB), DI
+	VBROADCASTSS (DI)(SI*1), Z9
+	VPCMPEQW     Z9, Z4, K4
+	VMOVDQU16    Z5, K4, Z14
+	VBROADCASTSS 4(DI)(SI*1), Z9
+	VPCMPEQW     Z9, Z4, K4
+	VMOVDQU16    Z5, K4, Z6
+	VBROADCASTSS 8(DI)(SI*1), Z9
+	VPCMPEQW     Z9, Z4, K4
+	VMOVDQU16    Z5, K4, Z7
+	VBROADCASTSS 12(DI)(SI*1), Z9
+	VPCMPEQW     Z9, Z4, K4
+	VMOVDQU16    Z5, K4, Z8
+
+unlabelled938:
+	CMPQ       DX, $0x08
+	JGT        more941
+	MOVQ       DX, DI
+	ADDQ       DI, DI
+	CMPQ       DI, 45360(SP)
+	JNE        more941
+	MOVQ       DX, DI
+	LEAQ       elementFewBack<>+0(SB), SI
+	SHLQ       $0x06, DI
+	VMOVDQU16  -64(SI)(DI*1), Z1
+	MOVQ       DX, SI
+	SHLQ       $0x03, SI
+	MOVQ       44960(SP), DI
+	SHRQ       $0x01, DI
+	IMULQ      DX, DI
+	ADDQ       45352(SP), DI
+	VSHUFF32X4 $0x44, Z6, Z14, Z3
+	VSHUFF32X4 $0xee, Z6, Z14, Z5
+	VSHUFF32X4 $0x44, Z8, Z7, Z4
+	VSHUFF32X4 $0xee, Z8, Z7, Z6
+	VSHUFF32X4 $0x88, Z4, Z3, Z7
+	VSHUFF32X4 $0xdd, Z4, Z3, Z3
+	VSHUFF32X4 $0x88, Z6, Z5, Z4
+	VSHUFF32X4 $0xdd, Z6, Z5, Z5
+	VPERMW     Z7, Z1, Z7
+	VMOVDQU64  Z7, (DI)
+	ADDQ       SI, DI
+	VPERMW     Z3, Z1, Z3
+	VMOVDQU64  Z3, (DI)
+	ADDQ       SI, DI
+	VPERMW     Z4, Z1, Z4
+	VMOVDQU64  Z4, (DI)
+	ADDQ       SI, DI
+	VPERMW     Z5, Z1, Z5
+	VMOVDQU64  Z5, (DI)
+	JMP        written933
+
+more941:
+	VUNPCKLPS     Z6, Z14, Z9
+	VUNPCKHPS     Z6, Z14, Z10
+	VUNPCKLPS     Z8, Z7, Z6
+	VUNPCKHPS     Z8, Z7, Z7
+	VUNPCKLPD     Z6, Z9, Z8
+	VUNPCKHPD     Z6, Z9, Z6
+	VUNPCKLPD     Z7, Z10, Z9
+	VUNPCKHPD     Z7, Z10, Z7
+	MOVQ          45360(SP), DI
+	TESTQ         DI, DI
+	JZ            apart942
+	MOVQ          44960(SP), R8
+	SHRQ          $0x02, R8
+	IMULQ         DI, R8
+	ADDQ          45352(SP), R8
+	ADDQ          SI, R8
+	LEAQ          (DI)(DI*2), R9
+	LEAQ          (R8)(DI*4), R10
+	LEAQ          (R10)(DI*4), R11
+	LEAQ          (R11)(DI*4), R12
+	VMOVUPS       X8, (R8)
+	VMOVUPS       X6, (R8)(DI*1)
+	VMOVUPS       X9, (R8)(DI*2)
+	VMOVUPS       X7, (R8)(R9*1)
+	VEXTRACTF32X4 $0x01, Z8, (R10)
+	VEXTRACTF32X4 $0x01, Z6, (R10)(DI*1)
+	VEXTRACTF32X4 $0x01, Z9, (R10)(DI*2)
+	VEXTRACTF32X4 $0x01, Z7, (R10)(R9*1)
+	VEXTRACTF32X4 $0x02, Z8, (R11)
+	VEXTRACTF32X4 $0x02, Z6, (R11)(DI*1)
+	VEXTRACTF32X4 $0x02, Z9, (R11)(DI*2)
+	VEXTRACTF32X4 $0x02, Z7, (R11)(R9*1)
+	VEXTRACTF32X4 $0x03, Z8, (R12)
+	VEXTRACTF32X4 $0x03, Z6, (R12)(DI*1)
+	VEXTRACTF32X4 $0x03, Z9, (R12)(DI*2)
+	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
+	JMP           next943
+
+apart942:
+	MOVQ          DX, DI
+	ADDQ          DI, DI
+	SUBQ          SI, DI
+	SHRQ          $0x01, DI
+	MOVQ          $0x000000ff, R8
+	BZHIQ         DI, R8, R8
+	IMUL3Q        $0x01010101, R8, R8
+	KMOVD         R8, K4
+	CMPQ          44896(SP), $0x00
+	JEQ           off944
+	VMOVDQU16.Z   Z8, K4, Z8
+	VMOVDQU16.Z   Z6, K4, Z6
+	VMOVDQU16.Z   Z9, K4, Z9
+	VMOVDQU16.Z   Z7, K4, Z7
+	MOVQ          45368(SP), DI
+	VMOVUPS       X8, (DI)(SI*1)
+	MOVQ          45376(SP), DI
+	VMOVUPS       X6, (DI)(SI*1)
+	MOVQ          45384(SP), DI
+	VMOVUPS       X9, (DI)(SI*1)
+	MOVQ          45392(SP), DI
+	VMOVUPS       X7, (DI)(SI*1)
+	MOVQ          45400(SP), DI
+	VEXTRACTF32X4 $0x01, Z8, (DI)(SI*1)
+	MOVQ          45408(SP), DI
+	VEXTRACTF32X4 $0x01, Z6, (DI)(SI*1)
+	MOVQ          45416(SP), DI
+	VEXTRACTF32X4 $0x01, Z9, (DI)(SI*1)
+	MOVQ          45424(SP), DI
+	VEXTRACTF32X4 $0x01, Z7, (DI)(SI*1)
+	MOVQ          45432(SP), DI
+	VEXTRACTF32X4 $0x02, Z8, (DI)(SI*1)
+	MOVQ          45440(SP), DI
+	VEXTRACTF32X4 $0x02, Z6, (DI)(SI*1)
+	MOVQ          45448(SP), DI
+	VEXTRACTF32X4 $0x02, Z9, (DI)(SI*1)
+	MOVQ          45456(SP), DI
+	VEXTRACTF32X4 $0x02, Z7, (DI)(SI*1)
+	MOVQ          45464(SP), DI
+	VEXTRACTF32X4 $0x03, Z8, (DI)(SI*1)
+	MOVQ          45472(SP), DI
+	VEXTRACTF32X4 $0x03, Z6, (DI)(SI*1)
+	MOVQ          45480(SP), DI
+	VEXTRACTF32X4 $0x03, Z9, (DI)(SI*1)
+	MOVQ          45488(SP), DI
+	VEXTRACTF32X4 $0x03, Z7, (DI)(SI*1)
+	JMP           piece945
+
+off944:
+	MOVQ          45368(SP), DI
+	VEXTRACTF32X4 $0x00, Z8, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45376(SP), DI
+	VEXTRACTF32X4 $0x00, Z6, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45384(SP), DI
+	VEXTRACTF32X4 $0x00, Z9, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45392(SP), DI
+	VEXTRACTF32X4 $0x00, Z7, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45400(SP), DI
+	VEXTRACTF32X4 $0x01, Z8, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45408(SP), DI
+	VEXTRACTF32X4 $0x01, Z6, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45416(SP), DI
+	VEXTRACTF32X4 $0x01, Z9, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45424(SP), DI
+	VEXTRACTF32X4 $0x01, Z7, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45432(SP), DI
+	VEXTRACTF32X4 $0x02, Z8, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45440(SP), DI
+	VEXTRACTF32X4 $0x02, Z6, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45448(SP), DI
+	VEXTRACTF32X4 $0x02, Z9, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45456(SP), DI
+	VEXTRACTF32X4 $0x02, Z7, X10
+	VMOVDQU16     X10, K4, (DI)(SI*1)
+	MOVQ          45464(SP), DI
+	VEXTRACTF32X4 $0x03, Z8, X8
+	VMOVDQU16     X8, K4, (DI)(SI*1)
+	MOVQ          45472(SP), DI
+	VEXTRACTF32X4 $0x03, Z6, X6
+	VMOVDQU16     X6, K4, (DI)(SI*1)
+	MOVQ          45480(SP), DI
+	VEXTRACTF32X4 $0x03, Z9, X6
+	VMOVDQU16     X6, K4, (DI)(SI*1)
+	MOVQ          45488(SP), DI
+	VEXTRACTF32X4 $0x03, Z7, X6
+	VMOVDQU16     X6, K4, (DI)(SI*1)
+
+piece945:
+next943:
+	TESTQ SI, SI
+	JNZ   piece932
+
+written933:
+	ADDQ $0x40, 44960(SP)
+	CMPQ 44960(SP), $0x40
+	JEQ  half930
+
+skip925:
+	CMPQ  44896(SP), $0x00
+	JEQ   off946
+	MOVQ  44928(SP), SI
+	ADDQ  SI, 44920(SP)
+	IMULQ 32(AX), SI
+	ADDQ  SI, 44912(SP)
+
+off946:
+	ADDQ $0x20, CX
+	CMPQ CX, 48(AX)
+	JLT  rows851
+
+end852:
+	LEAQ 3584(BX), DX
+	MOVQ 44904(SP), BX
+	MOVQ 44912(SP), SI
+
+line947:
+	CMPQ         SI, $0x40
+	JLT          last948
+	SUBQ         $0x40, SI
+	VMOVDQU64    (DX), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VMOVDQU64    Z1, (DX)
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, BX
+	TESTQ        $0x0000003f, BX
+	JNZ          near949
+	CMPB         41(AX), $0x00
+	JEQ          near949
+	VMOVNTDQ     Z0, -64(BX)
+	JMP          moved950
+
+near949:
+	VMOVDQU64 Z0, -64(BX)
+
+moved950:
+	JMP line947
+
+last948:
+	VMOVDQU64 (DX), Z0
+	MOVQ      SI, DX
+	SHRQ      $0x01, DX
+	MOVQ      $0xffffffff, SI
+	BZHIQ     DX, SI, SI
+	KMOVD     SI, K1
+	VMOVDQU16 Z0, K1, (BX)
+	MOVQ      48(AX), DX
+	CMPQ      CX, DX
+	CMOVQLT   CX, DX
+	MOVQ      DX, 136(AX)
+	MOVQ      44920(SP), CX
+	MOVQ      CX, 128(AX)
+
+both761:
+	JMP done757
+
+longer759:
+mixed758:
 	MOVQ  (AX), CX
 	XORQ  SI, SI
 	CMPB  18(AX), $0x00
-	JEQ   skip904
+	JEQ   skip951
 	MOVQ  48(AX), SI
 	IMULQ 8(AX), SI
 	ADDQ  CX, SI
 	SUBQ  $0x00004000, SI
 
-skip904:
-	MOVQ SI, 17168(SP)
+skip951:
+	MOVQ SI, 45496(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far905:
+far952:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far905
+	JLT  far952
 
-turn906:
+turn953:
 	CMPQ  BX, 48(AX)
-	JCC   skip907
+	JCC   skip954
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have908
+	JZ    have955
 	MOVL  (CX)(BX*4), SI
 
-have908:
+have955:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12354,22 +13102,22 @@ have908:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even909
+	JZ    even956
 	LEAQ  (CX)(SI*4), CX
 
-even909:
+even956:
 	CMPQ  64(AX), $0x00
-	JEQ   all910
+	JEQ   all957
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next912
+	JGE   next959
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next912:
+next959:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12379,11 +13127,11 @@ next912:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols914
+	JGT          cols961
 
-cols913:
+cols960:
 	CMPB       16(AX), $0x00
-	JNE        half915
+	JNE        half962
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	PREFETCHT0 128(SI)(CX*4)
@@ -12392,9 +13140,9 @@ cols913:
 	VMAXPS     64(DI)(CX*4), Z5, Z5
 	VMAXPS     128(DI)(CX*4), Z6, Z6
 	VMAXPS     192(DI)(CX*4), Z7, Z7
-	JMP        both916
+	JMP        both963
 
-half915:
+half962:
 	PREFETCHT0 (SI)(CX*2)
 	PREFETCHT0 64(SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
@@ -12408,27 +13156,27 @@ half915:
 	VMAXPS     Z9, Z6, Z6
 	VMAXPS     Z8, Z7, Z7
 
-both916:
+both963:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols913
+	JLE  cols960
 
-cols914:
+cols961:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols918
+	JGT  cols965
 
-cols917:
+cols964:
 	CMPB       16(AX), $0x00
-	JNE        half919
+	JNE        half966
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both920
+	JMP        both967
 
-half919:
+half966:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z9
@@ -12436,55 +13184,55 @@ half919:
 	VMAXPS     Z9, Z4, Z4
 	VMAXPS     Z8, Z5, Z5
 
-both920:
+both967:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols917
+	JLE  cols964
 
-cols918:
+cols965:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols922
+	JGT  cols969
 
-cols921:
+cols968:
 	CMPB       16(AX), $0x00
-	JNE        half923
+	JNE        half970
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both924
+	JMP        both971
 
-half923:
+half970:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both924:
+both971:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols921
+	JLE    cols968
 
-cols922:
+cols969:
 	CMPQ       CX, DX
-	JGE        row925
+	JGE        row972
 	CMPB       16(AX), $0x00
-	JNE        half926
+	JNE        half973
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both927
+	JMP        both974
 
-half926:
+half973:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both927:
+both974:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row925:
+row972:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12498,22 +13246,22 @@ row925:
 	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
-	JMP           listed911
+	JMP           listed958
 
-all910:
-	CMPQ DI, 17168(SP)
-	JGE  none928
+all957:
+	CMPQ DI, 45496(SP)
+	JGE  none975
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row929
+	JMP  row976
 
-none928:
+none975:
 	XORQ SI, SI
 
-row929:
+row976:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -12523,60 +13271,60 @@ row929:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols931
+	JGT          cols978
 
-cols930:
+cols977:
 	CMPB       16(AX), $0x00
-	JNE        half932
+	JNE        half979
 	TESTQ      SI, SI
-	JZ         near934
+	JZ         near981
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same936
+	JNZ        same983
 	ADDQ       $0x00003000, SI
 
-same936:
-	JMP asked935
+same983:
+	JMP asked982
 
-near934:
+near981:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
 	PREFETCHT0 3264(DI)(CX*4)
 
-asked935:
+asked982:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
 	VMAXPS 128(DI)(CX*4), Z6, Z6
 	VMAXPS 192(DI)(CX*4), Z7, Z7
-	JMP    both933
+	JMP    both980
 
-half932:
+half979:
 	TESTQ      SI, SI
-	JZ         near937
+	JZ         near984
 	TESTQ      $0x0000007f, CX
-	JNZ        asked938
+	JNZ        asked985
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same939
+	JNZ        same986
 	ADDQ       $0x00003000, SI
 
-same939:
-	JMP asked938
+same986:
+	JMP asked985
 
-near937:
+near984:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 
-asked938:
+asked985:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
@@ -12588,197 +13336,197 @@ asked938:
 	VMAXPS  Z9, Z6, Z6
 	VMAXPS  Z8, Z7, Z7
 
-both933:
+both980:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols930
+	JLE  cols977
 
-cols931:
+cols978:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols941
+	JGT  cols988
 
-cols940:
+cols987:
 	CMPB       16(AX), $0x00
-	JNE        half942
+	JNE        half989
 	TESTQ      SI, SI
-	JZ         near944
+	JZ         near991
 	TESTQ      $0x0000003f, CX
-	JNZ        asked945
+	JNZ        asked992
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same946
+	JNZ        same993
 	ADDQ       $0x00003000, SI
 
-same946:
-	JMP asked945
+same993:
+	JMP asked992
 
-near944:
+near991:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 
-asked945:
+asked992:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
-	JMP    both943
+	JMP    both990
 
-half942:
+half989:
 	TESTQ      SI, SI
-	JZ         near947
+	JZ         near994
 	TESTQ      $0x0000007f, CX
-	JNZ        asked948
+	JNZ        asked995
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same949
+	JNZ        same996
 	ADDQ       $0x00003000, SI
 
-same949:
-	JMP asked948
+same996:
+	JMP asked995
 
-near947:
+near994:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked948:
+asked995:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
 	VMAXPS  Z9, Z4, Z4
 	VMAXPS  Z8, Z5, Z5
 
-both943:
+both990:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols940
+	JLE  cols987
 
-cols941:
+cols988:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols951
+	JGT  cols998
 
-cols950:
+cols997:
 	CMPB       16(AX), $0x00
-	JNE        half952
+	JNE        half999
 	TESTQ      SI, SI
-	JZ         near954
+	JZ         near1001
 	TESTQ      $0x0000003f, CX
-	JNZ        asked955
+	JNZ        asked1002
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same956
+	JNZ        same1003
 	ADDQ       $0x00003000, SI
 
-same956:
-	JMP asked955
+same1003:
+	JMP asked1002
 
-near954:
+near1001:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked955:
+asked1002:
 	VMOVUPS (DI)(CX*4), Z3
-	JMP     both953
+	JMP     both1000
 
-half952:
+half999:
 	TESTQ      SI, SI
-	JZ         near957
+	JZ         near1004
 	TESTQ      $0x0000007f, CX
-	JNZ        asked958
+	JNZ        asked1005
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same959
+	JNZ        same1006
 	ADDQ       $0x00003000, SI
 
-same959:
-	JMP asked958
+same1006:
+	JMP asked1005
 
-near957:
+near1004:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked958:
+asked1005:
 	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both953:
+both1000:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols950
+	JLE    cols997
 
-cols951:
+cols998:
 	CMPQ       CX, DX
-	JGE        row960
+	JGE        row1007
 	CMPB       16(AX), $0x00
-	JNE        half961
+	JNE        half1008
 	TESTQ      SI, SI
-	JZ         near963
+	JZ         near1010
 	TESTQ      $0x0000003f, CX
-	JNZ        asked964
+	JNZ        asked1011
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same965
+	JNZ        same1012
 	ADDQ       $0x00003000, SI
 
-same965:
-	JMP asked964
+same1012:
+	JMP asked1011
 
-near963:
+near1010:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked964:
+asked1011:
 	VMOVUPS.Z (DI)(CX*4), K2, Z3
-	JMP       both962
+	JMP       both1009
 
-half961:
+half1008:
 	TESTQ      SI, SI
-	JZ         near966
+	JZ         near1013
 	TESTQ      $0x0000007f, CX
-	JNZ        asked967
+	JNZ        asked1014
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same968
+	JNZ        same1015
 	ADDQ       $0x00003000, SI
 
-same968:
-	JMP asked967
+same1015:
+	JMP asked1014
 
-near966:
+near1013:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked967:
+asked1014:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both962:
+both1009:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row960:
+row1007:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -12793,18 +13541,18 @@ row960:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-listed911:
-skip907:
+listed958:
+skip954:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip969
+	JCC   skip1016
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have970
+	JZ    have1017
 	MOVL  (CX)(BX*4), SI
 
-have970:
+have1017:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -12812,10 +13560,10 @@ have970:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even971
+	JZ    even1018
 	LEAQ  (R10)(CX*4), R10
 
-even971:
+even1018:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -12823,30 +13571,30 @@ even971:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols973
+	JGT          cols1020
 
-cols972:
+cols1019:
 	CMPB    16(AX), $0x00
-	JNE     half974
+	JNE     half1021
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both975
+	JMP     both1022
 
-half974:
+half1021:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both975:
+both1022:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half976
+	JNE          half1023
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -12925,42 +13673,42 @@ both975:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both977
+	JMP          both1024
 
-half976:
+half1023:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element3f800000<>+0(SB), Z10
-	VBROADCASTSS element3d9dd553<>+0(SB), Z11
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
 	VMULPS       Z9, Z7, Z7
 	VMULPS       Z9, Z8, Z8
-	VREDUCEPS    $0x01, Z5, Z9
-	VREDUCEPS    $0x01, Z6, Z12
-	VREDUCEPS    $0x01, Z7, Z13
-	VREDUCEPS    $0x01, Z8, Z14
-	VMOVAPS      Z11, Z15
-	VMOVAPS      Z11, Z16
-	VMOVAPS      Z11, Z17
-	VMOVAPS      Z11, Z11
-	VBROADCASTSS element3e691bc5<>+0(SB), Z18
-	VFMADD213PS  Z18, Z9, Z15
-	VFMADD213PS  Z18, Z12, Z16
-	VFMADD213PS  Z18, Z13, Z17
-	VFMADD213PS  Z18, Z14, Z11
-	VBROADCASTSS element3f31f32c<>+0(SB), Z18
-	VFMADD213PS  Z18, Z9, Z15
-	VFMADD213PS  Z18, Z12, Z16
-	VFMADD213PS  Z18, Z13, Z17
-	VFMADD213PS  Z18, Z14, Z11
-	VFMADD213PS  Z10, Z9, Z15
-	VFMADD213PS  Z10, Z12, Z16
+	VBROADCASTSS element3d9dd553<>+0(SB), Z9
+	VBROADCASTSS element3e691bc5<>+0(SB), Z10
+	VBROADCASTSS element3f31f32c<>+0(SB), Z11
+	VBROADCASTSS element3f800000<>+0(SB), Z12
+	VREDUCEPS    $0x01, Z5, Z13
+	VREDUCEPS    $0x01, Z6, Z14
+	VREDUCEPS    $0x01, Z7, Z15
+	VREDUCEPS    $0x01, Z8, Z16
+	VMOVAPS      Z9, Z17
+	VMOVAPS      Z9, Z18
+	VMOVAPS      Z9, Z19
+	VMOVAPS      Z9, Z9
 	VFMADD213PS  Z10, Z13, Z17
-	VFMADD213PS  Z10, Z14, Z11
-	VSCALEFPS    Z5, Z15, Z5
-	VSCALEFPS    Z6, Z16, Z6
-	VSCALEFPS    Z7, Z17, Z7
-	VSCALEFPS    Z8, Z11, Z8
+	VFMADD213PS  Z10, Z14, Z18
+	VFMADD213PS  Z10, Z15, Z19
+	VFMADD213PS  Z10, Z16, Z9
+	VFMADD213PS  Z11, Z13, Z17
+	VFMADD213PS  Z11, Z14, Z18
+	VFMADD213PS  Z11, Z15, Z19
+	VFMADD213PS  Z11, Z16, Z9
+	VFMADD213PS  Z12, Z13, Z17
+	VFMADD213PS  Z12, Z14, Z18
+	VFMADD213PS  Z12, Z15, Z19
+	VFMADD213PS  Z12, Z16, Z9
+	VSCALEFPS    Z5, Z17, Z5
+	VSCALEFPS    Z6, Z18, Z6
+	VSCALEFPS    Z7, Z19, Z7
+	VSCALEFPS    Z8, Z9, Z8
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 	VMOVUPS      Z6, 64(R10)(CX*4)
@@ -12970,33 +13718,33 @@ half976:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both977:
+both1024:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols972
+	JLE  cols1019
 
-cols973:
+cols1020:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols979
+	JGT  cols1026
 
-cols978:
+cols1025:
 	CMPB    16(AX), $0x00
-	JNE     half980
+	JNE     half1027
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both981
+	JMP     both1028
 
-half980:
+half1027:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both981:
+both1028:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half982
+	JNE          half1029
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -13041,58 +13789,58 @@ both981:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both983
+	JMP          both1030
 
-half982:
+half1029:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	VBROADCASTSS element3d9dd553<>+0(SB), Z9
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
-	VREDUCEPS    $0x01, Z5, Z7
-	VREDUCEPS    $0x01, Z6, Z10
-	VMOVAPS      Z9, Z11
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3e691bc5<>+0(SB), Z12
-	VFMADD213PS  Z12, Z7, Z11
-	VFMADD213PS  Z12, Z10, Z9
-	VBROADCASTSS element3f31f32c<>+0(SB), Z12
-	VFMADD213PS  Z12, Z7, Z11
-	VFMADD213PS  Z12, Z10, Z9
-	VFMADD213PS  Z8, Z7, Z11
-	VFMADD213PS  Z8, Z10, Z9
-	VSCALEFPS    Z5, Z11, Z5
-	VSCALEFPS    Z6, Z9, Z6
+	VBROADCASTSS element3d9dd553<>+0(SB), Z7
+	VBROADCASTSS element3e691bc5<>+0(SB), Z8
+	VBROADCASTSS element3f31f32c<>+0(SB), Z9
+	VBROADCASTSS element3f800000<>+0(SB), Z10
+	VREDUCEPS    $0x01, Z5, Z11
+	VREDUCEPS    $0x01, Z6, Z12
+	VMOVAPS      Z7, Z13
+	VMOVAPS      Z7, Z7
+	VFMADD213PS  Z8, Z11, Z13
+	VFMADD213PS  Z8, Z12, Z7
+	VFMADD213PS  Z9, Z11, Z13
+	VFMADD213PS  Z9, Z12, Z7
+	VFMADD213PS  Z10, Z11, Z13
+	VFMADD213PS  Z10, Z12, Z7
+	VSCALEFPS    Z5, Z13, Z5
+	VSCALEFPS    Z6, Z7, Z6
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both983:
+both1030:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols978
+	JLE  cols1025
 
-cols979:
+cols1026:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols985
+	JGT  cols1032
 
-cols984:
+cols1031:
 	CMPB    16(AX), $0x00
-	JNE     half986
+	JNE     half1033
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both987
+	JMP     both1034
 
-half986:
+half1033:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both987:
+both1034:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half988
+	JNE          half1035
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13120,46 +13868,46 @@ both987:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both989
+	JMP          both1036
 
-half988:
+half1035:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element3d9dd553<>+0(SB), Z8
 	VMULPS       Z6, Z5, Z5
-	VREDUCEPS    $0x01, Z5, Z6
-	VMOVAPS      Z8, Z8
-	VBROADCASTSS element3e691bc5<>+0(SB), Z9
-	VFMADD213PS  Z9, Z6, Z8
-	VBROADCASTSS element3f31f32c<>+0(SB), Z9
-	VFMADD213PS  Z9, Z6, Z8
-	VFMADD213PS  Z7, Z6, Z8
-	VSCALEFPS    Z5, Z8, Z5
+	VBROADCASTSS element3d9dd553<>+0(SB), Z6
+	VBROADCASTSS element3e691bc5<>+0(SB), Z7
+	VBROADCASTSS element3f31f32c<>+0(SB), Z8
+	VBROADCASTSS element3f800000<>+0(SB), Z9
+	VREDUCEPS    $0x01, Z5, Z10
+	VMOVAPS      Z6, Z6
+	VFMADD213PS  Z7, Z10, Z6
+	VFMADD213PS  Z8, Z10, Z6
+	VFMADD213PS  Z9, Z10, Z6
+	VSCALEFPS    Z5, Z6, Z5
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both989:
+both1036:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols984
+	JLE  cols1031
 
-cols985:
+cols1032:
 	CMPQ      CX, DX
-	JGE       row990
+	JGE       row1037
 	CMPB      16(AX), $0x00
-	JNE       half991
+	JNE       half1038
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both992
+	JMP       both1039
 
-half991:
+half1038:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both992:
+both1039:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half993
+	JNE          half1040
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -13188,27 +13936,27 @@ both992:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both994
+	JMP          both1041
 
-half993:
+half1040:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
-	VBROADCASTSS element3f800000<>+0(SB), Z6
-	VBROADCASTSS element3d9dd553<>+0(SB), Z7
 	VMULPS       Z2, Z5, Z5
-	VREDUCEPS    $0x01, Z5, Z2
-	VMOVAPS      Z7, Z7
-	VBROADCASTSS element3e691bc5<>+0(SB), Z8
-	VFMADD213PS  Z8, Z2, Z7
-	VBROADCASTSS element3f31f32c<>+0(SB), Z8
-	VFMADD213PS  Z8, Z2, Z7
-	VFMADD213PS  Z6, Z2, Z7
-	VSCALEFPS    Z5, Z7, Z5
+	VBROADCASTSS element3d9dd553<>+0(SB), Z2
+	VBROADCASTSS element3e691bc5<>+0(SB), Z6
+	VBROADCASTSS element3f31f32c<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VREDUCEPS    $0x01, Z5, Z9
+	VMOVAPS      Z2, Z2
+	VFMADD213PS  Z6, Z9, Z2
+	VFMADD213PS  Z7, Z9, Z2
+	VFMADD213PS  Z8, Z9, Z2
+	VSCALEFPS    Z5, Z2, Z5
 	VMOVAPS.Z    Z5, K2, Z5
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both994:
-row990:
+both1041:
+row1037:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -13223,28 +13971,28 @@ row990:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip996
+	JZ            skip1043
 	MOVL          (CX)(SI*4), R8
 
-skip996:
+skip1043:
 	TESTQ  R8, R8
-	JS     unlabelled995
+	JS     unlabelled1042
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled995:
-skip969:
+unlabelled1042:
+skip1016:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip997
+	JCC   skip1044
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have998
+	JZ    have1045
 	MOVL  (CX)(BX*4), SI
 
-have998:
+have1045:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13252,17 +14000,17 @@ have998:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even999
+	JZ    even1046
 	LEAQ  (R10)(CX*4), R10
 
-even999:
+even1046:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1000
+	JZ    skip1047
 	MOVL  (CX)(SI*4), R8
 
-skip1000:
+skip1047:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -13270,81 +14018,81 @@ skip1000:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1001
+	JS     unlabelled1048
 	CMPB   16(AX), $0x00
-	JNE    half1002
+	JNE    half1049
 	VMOVSS (DI)(R8*4), X4
-	JMP    both1003
+	JMP    both1050
 
-half1002:
+half1049:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both1003:
+both1050:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled1001
+	JNE          unlabelled1048
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next1005:
+next1052:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last1007
+	JGT     last1054
 	CMPB    16(AX), $0x00
-	JNE     half1008
+	JNE     half1055
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both1009
+	JMP     both1056
 
-half1008:
+half1055:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both1009:
+both1056:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1004
+	JNZ    found1051
 	ADDQ   $0x10, CX
-	JMP    next1005
+	JMP    next1052
 
-last1007:
+last1054:
 	CMPQ      CX, DX
-	JGE       end1006
+	JGE       end1053
 	CMPB      16(AX), $0x00
-	JNE       half1010
+	JNE       half1057
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both1011
+	JMP       both1058
 
-half1010:
+half1057:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1011:
+both1058:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1004
+	JNZ    found1051
 	MOVQ   DX, CX
-	JMP    end1006
+	JMP    end1053
 
-found1004:
+found1051:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1006:
+end1053:
 	CMPQ CX, R8
-	JNE  unlabelled1001
+	JNE  unlabelled1048
 	INCQ 112(AX)
 
-unlabelled1001:
+unlabelled1048:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1012
+	JZ           skip1059
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -13353,35 +14101,35 @@ unlabelled1001:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1014
+	JGT          cols1061
 
-cols1013:
+cols1060:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half1015
+	JNE      half1062
 	CMPB     41(AX), $0x00
-	JEQ      near1017
+	JEQ      near1064
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed1018
+	JMP      placed1065
 
-near1017:
+near1064:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed1018:
-	JMP both1016
+placed1065:
+	JMP both1063
 
-half1015:
+half1062:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1019
+	JEQ  ours1066
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -13390,9 +14138,9 @@ half1015:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both1020
+	JMP  both1067
 
-ours1019:
+ours1066:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -13421,57 +14169,57 @@ ours1019:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both1020:
+both1067:
 	CMPB     41(AX), $0x00
-	JEQ      near1021
+	JEQ      near1068
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed1022
+	JMP      placed1069
 
-near1021:
+near1068:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed1022:
-both1016:
+placed1069:
+both1063:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols1013
+	JLE  cols1060
 
-cols1014:
+cols1061:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols1024
+	JGT  cols1071
 
-cols1023:
+cols1070:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half1025
+	JNE      half1072
 	CMPB     41(AX), $0x00
-	JEQ      near1027
+	JEQ      near1074
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed1028
+	JMP      placed1075
 
-near1027:
+near1074:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed1028:
-	JMP both1026
+placed1075:
+	JMP both1073
 
-half1025:
+half1072:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1029
+	JEQ  ours1076
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both1030
+	JMP  both1077
 
-ours1029:
+ours1076:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -13489,52 +14237,52 @@ ours1029:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both1030:
+both1077:
 	CMPB     41(AX), $0x00
-	JEQ      near1031
+	JEQ      near1078
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed1032
+	JMP      placed1079
 
-near1031:
+near1078:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed1032:
-both1026:
+placed1079:
+both1073:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols1023
+	JLE  cols1070
 
-cols1024:
+cols1071:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1034
+	JGT  cols1081
 
-cols1033:
+cols1080:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half1035
+	JNE      half1082
 	CMPB     41(AX), $0x00
-	JEQ      near1037
+	JEQ      near1084
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed1038
+	JMP      placed1085
 
-near1037:
+near1084:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed1038:
-	JMP both1036
+placed1085:
+	JMP both1083
 
-half1035:
+half1082:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1039
+	JEQ  ours1086
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both1040
+	JMP  both1087
 
-ours1039:
+ours1086:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -13547,34 +14295,34 @@ ours1039:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both1040:
+both1087:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both1036:
+both1083:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1033
+	JLE  cols1080
 
-cols1034:
+cols1081:
 	CMPQ    CX, DX
-	JGE     row1041
+	JGE     row1088
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half1042
+	JNE     half1089
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both1043
+	JMP     both1090
 
-half1042:
+half1089:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1044
+	JEQ  ours1091
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both1045
+	JMP  both1092
 
-ours1044:
+ours1091:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -13587,17 +14335,17 @@ ours1044:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both1045:
+both1092:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both1043:
-row1041:
-skip1012:
-skip997:
+both1090:
+row1088:
+skip1059:
+skip1044:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn906
+	JLT  turn953
 
 done757:
 	LDMXCSR 16(SP)
@@ -13610,6 +14358,18 @@ GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 DATA elementff800000<>+0(SB)/4, $0xff800000
 GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
+
+DATA elementff80ff80<>+0(SB)/4, $0xff80ff80
+GLOBL elementff80ff80<>(SB), RODATA|NOPTR, $4
+
+DATA element80008000<>+0(SB)/4, $0x80008000
+GLOBL element80008000<>(SB), RODATA|NOPTR, $4
+
+DATA element0000ffff<>+0(SB)/4, $0x0000ffff
+GLOBL element0000ffff<>(SB), RODATA|NOPTR, $4
+
+DATA element3fb8aa00<>+0(SB)/4, $0x3fb8aa00
+GLOBL element3fb8aa00<>(SB), RODATA|NOPTR, $4
 
 DATA element3d9dd553<>+0(SB)/4, $0x3d9dd553
 GLOBL element3d9dd553<>(SB), RODATA|NOPTR, $4
@@ -13626,16 +14386,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half1046
-	JMP     both1047
+	JNE     half1093
+	JMP     both1094
 
-half1046:
+half1093:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both1047:
+both1094:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -13654,15 +14414,15 @@ both1047:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1048:
+rows1095:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols1050
+	JGT  cols1097
 
-cols1049:
+cols1096:
 	CMPB       16(AX), $0x00
-	JNE        half1051
+	JNE        half1098
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -13671,9 +14431,9 @@ cols1049:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both1052
+	JMP        both1099
 
-half1051:
+half1098:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -13681,9 +14441,9 @@ half1051:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both1052:
+both1099:
 	CMPB       40(AX), $0x00
-	JNE        half1053
+	JNE        half1100
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -13692,9 +14452,9 @@ both1052:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both1054
+	JMP        both1101
 
-half1053:
+half1100:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -13702,7 +14462,7 @@ half1053:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both1054:
+both1101:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -13722,7 +14482,7 @@ both1054:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1055
+	JNE          half1102
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -13804,7 +14564,7 @@ both1054:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1057
+	JZ           skip1104
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13843,27 +14603,27 @@ both1054:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half1058
+	JNE          half1105
 	CMPB         65(AX), $0x00
-	JEQ          near1060
+	JEQ          near1107
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1061
+	JMP          placed1108
 
-near1060:
+near1107:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed1061:
-	JMP both1059
+placed1108:
+	JMP both1106
 
-half1058:
+half1105:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1062
+	JEQ  ours1109
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -13872,9 +14632,9 @@ half1058:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both1063
+	JMP  both1110
 
-ours1062:
+ours1109:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -13903,56 +14663,56 @@ ours1062:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1063:
+both1110:
 	CMPB     65(AX), $0x00
-	JEQ      near1064
+	JEQ      near1111
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1065
+	JMP      placed1112
 
-near1064:
+near1111:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1065:
-both1059:
-skip1057:
-	JMP both1056
+placed1112:
+both1106:
+skip1104:
+	JMP both1103
 
-half1055:
+half1102:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
-	VBROADCASTSS element3f800000<>+0(SB), Z17
-	VBROADCASTSS element3d9dd553<>+0(SB), Z18
 	VMULPS       Z12, Z14, Z14
 	VMULPS       Z12, Z15, Z15
 	VMULPS       Z12, Z16, Z16
 	VMULPS       Z12, Z13, Z13
-	VREDUCEPS    $0x01, Z14, Z12
-	VREDUCEPS    $0x01, Z15, Z19
-	VREDUCEPS    $0x01, Z16, Z20
-	VREDUCEPS    $0x01, Z13, Z21
-	VMOVAPS      Z18, Z22
-	VMOVAPS      Z18, Z23
-	VMOVAPS      Z18, Z24
-	VMOVAPS      Z18, Z18
-	VBROADCASTSS element3e691bc5<>+0(SB), Z25
-	VFMADD213PS  Z25, Z12, Z22
-	VFMADD213PS  Z25, Z19, Z23
-	VFMADD213PS  Z25, Z20, Z24
-	VFMADD213PS  Z25, Z21, Z18
-	VBROADCASTSS element3f31f32c<>+0(SB), Z25
-	VFMADD213PS  Z25, Z12, Z22
-	VFMADD213PS  Z25, Z19, Z23
-	VFMADD213PS  Z25, Z20, Z24
-	VFMADD213PS  Z25, Z21, Z18
-	VFMADD213PS  Z17, Z12, Z22
-	VFMADD213PS  Z17, Z19, Z23
+	VBROADCASTSS element3d9dd553<>+0(SB), Z12
+	VBROADCASTSS element3e691bc5<>+0(SB), Z17
+	VBROADCASTSS element3f31f32c<>+0(SB), Z18
+	VBROADCASTSS element3f800000<>+0(SB), Z19
+	VREDUCEPS    $0x01, Z14, Z20
+	VREDUCEPS    $0x01, Z15, Z21
+	VREDUCEPS    $0x01, Z16, Z22
+	VREDUCEPS    $0x01, Z13, Z23
+	VMOVAPS      Z12, Z24
+	VMOVAPS      Z12, Z25
+	VMOVAPS      Z12, Z26
+	VMOVAPS      Z12, Z12
 	VFMADD213PS  Z17, Z20, Z24
-	VFMADD213PS  Z17, Z21, Z18
-	VSCALEFPS    Z14, Z22, Z14
-	VSCALEFPS    Z15, Z23, Z15
-	VSCALEFPS    Z16, Z24, Z16
-	VSCALEFPS    Z13, Z18, Z13
+	VFMADD213PS  Z17, Z21, Z25
+	VFMADD213PS  Z17, Z22, Z26
+	VFMADD213PS  Z17, Z23, Z12
+	VFMADD213PS  Z18, Z20, Z24
+	VFMADD213PS  Z18, Z21, Z25
+	VFMADD213PS  Z18, Z22, Z26
+	VFMADD213PS  Z18, Z23, Z12
+	VFMADD213PS  Z19, Z20, Z24
+	VFMADD213PS  Z19, Z21, Z25
+	VFMADD213PS  Z19, Z22, Z26
+	VFMADD213PS  Z19, Z23, Z12
+	VSCALEFPS    Z14, Z24, Z14
+	VSCALEFPS    Z15, Z25, Z15
+	VSCALEFPS    Z16, Z26, Z16
+	VSCALEFPS    Z13, Z12, Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	VADDPS       Z12, Z14, Z17
 	VMULPS       Z17, Z2, Z2
@@ -13964,7 +14724,7 @@ half1055:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1066
+	JZ           skip1113
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -13991,27 +14751,27 @@ half1055:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half1067
+	JNE          half1114
 	CMPB         65(AX), $0x00
-	JEQ          near1069
+	JEQ          near1116
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1070
+	JMP          placed1117
 
-near1069:
+near1116:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed1070:
-	JMP both1068
+placed1117:
+	JMP both1115
 
-half1067:
+half1114:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1071
+	JEQ  ours1118
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -14020,9 +14780,9 @@ half1067:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both1072
+	JMP  both1119
 
-ours1071:
+ours1118:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14051,23 +14811,23 @@ ours1071:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1072:
+both1119:
 	CMPB     65(AX), $0x00
-	JEQ      near1073
+	JEQ      near1120
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1074
+	JMP      placed1121
 
-near1073:
+near1120:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1074:
-both1068:
-skip1066:
-both1056:
+placed1121:
+both1115:
+skip1113:
+both1103:
 	DECQ          R8
-	JNZ           more1075
+	JNZ           more1122
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14104,46 +14864,46 @@ both1056:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1075:
+more1122:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols1049
+	JLE  cols1096
 
-cols1050:
+cols1097:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols1077
+	JGT  cols1124
 
-cols1076:
+cols1123:
 	CMPB       16(AX), $0x00
-	JNE        half1078
+	JNE        half1125
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1079
+	JMP        both1126
 
-half1078:
+half1125:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both1079:
+both1126:
 	CMPB       40(AX), $0x00
-	JNE        half1080
+	JNE        half1127
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1081
+	JMP        both1128
 
-half1080:
+half1127:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both1081:
+both1128:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -14155,7 +14915,7 @@ both1081:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1082
+	JNE          half1129
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -14203,7 +14963,7 @@ both1081:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1084
+	JZ           skip1131
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -14224,30 +14984,30 @@ both1081:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half1085
+	JNE          half1132
 	CMPB         65(AX), $0x00
-	JEQ          near1087
+	JEQ          near1134
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1088
+	JMP          placed1135
 
-near1087:
+near1134:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1088:
-	JMP both1086
+placed1135:
+	JMP both1133
 
-half1085:
+half1132:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1089
+	JEQ  ours1136
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both1090
+	JMP  both1137
 
-ours1089:
+ours1136:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14265,40 +15025,40 @@ ours1089:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both1090:
+both1137:
 	CMPB     65(AX), $0x00
-	JEQ      near1091
+	JEQ      near1138
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1092
+	JMP      placed1139
 
-near1091:
+near1138:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1092:
-both1086:
-skip1084:
-	JMP both1083
+placed1139:
+both1133:
+skip1131:
+	JMP both1130
 
-half1082:
+half1129:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
-	VBROADCASTSS element3f800000<>+0(SB), Z11
-	VBROADCASTSS element3d9dd553<>+0(SB), Z12
 	VMULPS       Z8, Z10, Z10
 	VMULPS       Z8, Z9, Z9
-	VREDUCEPS    $0x01, Z10, Z8
-	VREDUCEPS    $0x01, Z9, Z13
-	VMOVAPS      Z12, Z14
-	VMOVAPS      Z12, Z12
-	VBROADCASTSS element3e691bc5<>+0(SB), Z15
-	VFMADD213PS  Z15, Z8, Z14
-	VFMADD213PS  Z15, Z13, Z12
-	VBROADCASTSS element3f31f32c<>+0(SB), Z15
-	VFMADD213PS  Z15, Z8, Z14
-	VFMADD213PS  Z15, Z13, Z12
-	VFMADD213PS  Z11, Z8, Z14
-	VFMADD213PS  Z11, Z13, Z12
-	VSCALEFPS    Z10, Z14, Z10
-	VSCALEFPS    Z9, Z12, Z9
+	VBROADCASTSS element3d9dd553<>+0(SB), Z8
+	VBROADCASTSS element3e691bc5<>+0(SB), Z11
+	VBROADCASTSS element3f31f32c<>+0(SB), Z12
+	VBROADCASTSS element3f800000<>+0(SB), Z13
+	VREDUCEPS    $0x01, Z10, Z14
+	VREDUCEPS    $0x01, Z9, Z15
+	VMOVAPS      Z8, Z16
+	VMOVAPS      Z8, Z8
+	VFMADD213PS  Z11, Z14, Z16
+	VFMADD213PS  Z11, Z15, Z8
+	VFMADD213PS  Z12, Z14, Z16
+	VFMADD213PS  Z12, Z15, Z8
+	VFMADD213PS  Z13, Z14, Z16
+	VFMADD213PS  Z13, Z15, Z8
+	VSCALEFPS    Z10, Z16, Z10
+	VSCALEFPS    Z9, Z8, Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VADDPS       Z8, Z10, Z11
 	VMULPS       Z11, Z2, Z2
@@ -14306,7 +15066,7 @@ half1082:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1093
+	JZ           skip1140
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -14321,30 +15081,30 @@ half1082:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half1094
+	JNE          half1141
 	CMPB         65(AX), $0x00
-	JEQ          near1096
+	JEQ          near1143
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1097
+	JMP          placed1144
 
-near1096:
+near1143:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed1097:
-	JMP both1095
+placed1144:
+	JMP both1142
 
-half1094:
+half1141:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1098
+	JEQ  ours1145
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both1099
+	JMP  both1146
 
-ours1098:
+ours1145:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14362,21 +15122,21 @@ ours1098:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both1099:
+both1146:
 	CMPB     65(AX), $0x00
-	JEQ      near1100
+	JEQ      near1147
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1101
+	JMP      placed1148
 
-near1100:
+near1147:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1101:
-both1095:
-skip1093:
-both1083:
+placed1148:
+both1142:
+skip1140:
+both1130:
 	DECQ          R8
-	JNZ           more1102
+	JNZ           more1149
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14413,42 +15173,42 @@ both1083:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1102:
+more1149:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1076
+	JLE  cols1123
 
-cols1077:
+cols1124:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1104
+	JGT  cols1151
 
-cols1103:
+cols1150:
 	CMPB       16(AX), $0x00
-	JNE        half1105
+	JNE        half1152
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1106
+	JMP        both1153
 
-half1105:
+half1152:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1106:
+both1153:
 	CMPB       40(AX), $0x00
-	JNE        half1107
+	JNE        half1154
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1108
+	JMP        both1155
 
-half1107:
+half1154:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1108:
+both1155:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14456,7 +15216,7 @@ both1108:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1109
+	JNE          half1156
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14487,7 +15247,7 @@ both1108:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1111
+	JZ           skip1158
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14499,28 +15259,28 @@ both1108:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1112
+	JNE          half1159
 	CMPB         65(AX), $0x00
-	JEQ          near1114
+	JEQ          near1161
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1115
+	JMP          placed1162
 
-near1114:
+near1161:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1115:
-	JMP both1113
+placed1162:
+	JMP both1160
 
-half1112:
+half1159:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1116
+	JEQ  ours1163
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1117
+	JMP  both1164
 
-ours1116:
+ours1163:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14533,32 +15293,32 @@ ours1116:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1117:
+both1164:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1113:
-skip1111:
-	JMP both1110
+both1160:
+skip1158:
+	JMP both1157
 
-half1109:
+half1156:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	VBROADCASTSS element3d9dd553<>+0(SB), Z9
 	VMULPS       Z6, Z7, Z7
-	VREDUCEPS    $0x01, Z7, Z6
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3e691bc5<>+0(SB), Z10
-	VFMADD213PS  Z10, Z6, Z9
-	VBROADCASTSS element3f31f32c<>+0(SB), Z10
-	VFMADD213PS  Z10, Z6, Z9
-	VFMADD213PS  Z8, Z6, Z9
-	VSCALEFPS    Z7, Z9, Z7
+	VBROADCASTSS element3d9dd553<>+0(SB), Z6
+	VBROADCASTSS element3e691bc5<>+0(SB), Z8
+	VBROADCASTSS element3f31f32c<>+0(SB), Z9
+	VBROADCASTSS element3f800000<>+0(SB), Z10
+	VREDUCEPS    $0x01, Z7, Z11
+	VMOVAPS      Z6, Z6
+	VFMADD213PS  Z8, Z11, Z6
+	VFMADD213PS  Z9, Z11, Z6
+	VFMADD213PS  Z10, Z11, Z6
+	VSCALEFPS    Z7, Z6, Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VADDPS       Z6, Z7, Z8
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1118
+	JZ           skip1165
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14567,28 +15327,28 @@ half1109:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1119
+	JNE          half1166
 	CMPB         65(AX), $0x00
-	JEQ          near1121
+	JEQ          near1168
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1122
+	JMP          placed1169
 
-near1121:
+near1168:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1122:
-	JMP both1120
+placed1169:
+	JMP both1167
 
-half1119:
+half1166:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1123
+	JEQ  ours1170
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1124
+	JMP  both1171
 
-ours1123:
+ours1170:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14601,14 +15361,14 @@ ours1123:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1124:
+both1171:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1120:
-skip1118:
-both1110:
+both1167:
+skip1165:
+both1157:
 	DECQ          R8
-	JNZ           more1125
+	JNZ           more1172
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14645,39 +15405,39 @@ both1110:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1125:
+more1172:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1103
+	JLE  cols1150
 
-cols1104:
+cols1151:
 	CMPQ       CX, DX
-	JGE        row1126
+	JGE        row1173
 	CMPB       16(AX), $0x00
-	JNE        half1127
+	JNE        half1174
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1128
+	JMP        both1175
 
-half1127:
+half1174:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1128:
+both1175:
 	CMPB       40(AX), $0x00
-	JNE        half1129
+	JNE        half1176
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1130
+	JMP        both1177
 
-half1129:
+half1176:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1130:
+both1177:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -14685,7 +15445,7 @@ both1130:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1131
+	JNE          half1178
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14717,7 +15477,7 @@ both1130:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1133
+	JZ           skip1180
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14729,20 +15489,20 @@ both1130:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1134
+	JNE          half1181
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1135
+	JMP          both1182
 
-half1134:
+half1181:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1136
+	JEQ  ours1183
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1137
+	JMP  both1184
 
-ours1136:
+ours1183:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -14755,33 +15515,33 @@ ours1136:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1137:
+both1184:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1135:
-skip1133:
-	JMP both1132
+both1182:
+skip1180:
+	JMP both1179
 
-half1131:
+half1178:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	VBROADCASTSS element3d9dd553<>+0(SB), Z9
 	VMULPS       Z6, Z7, Z7
-	VREDUCEPS    $0x01, Z7, Z6
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3e691bc5<>+0(SB), Z10
-	VFMADD213PS  Z10, Z6, Z9
-	VBROADCASTSS element3f31f32c<>+0(SB), Z10
-	VFMADD213PS  Z10, Z6, Z9
-	VFMADD213PS  Z8, Z6, Z9
-	VSCALEFPS    Z7, Z9, Z7
+	VBROADCASTSS element3d9dd553<>+0(SB), Z6
+	VBROADCASTSS element3e691bc5<>+0(SB), Z8
+	VBROADCASTSS element3f31f32c<>+0(SB), Z9
+	VBROADCASTSS element3f800000<>+0(SB), Z10
+	VREDUCEPS    $0x01, Z7, Z11
+	VMOVAPS      Z6, Z6
+	VFMADD213PS  Z8, Z11, Z6
+	VFMADD213PS  Z9, Z11, Z6
+	VFMADD213PS  Z10, Z11, Z6
+	VSCALEFPS    Z7, Z6, Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMOVAPS.Z    Z7, K2, Z7
 	VADDPS       Z6, Z7, Z8
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1138
+	JZ           skip1185
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -14790,20 +15550,20 @@ half1131:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1139
+	JNE          half1186
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1140
+	JMP          both1187
 
-half1139:
+half1186:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1141
+	JEQ  ours1188
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1142
+	JMP  both1189
 
-ours1141:
+ours1188:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14816,14 +15576,14 @@ ours1141:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1142:
+both1189:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1140:
-skip1138:
-both1132:
+both1187:
+skip1185:
+both1179:
 	DECQ          R8
-	JNZ           more1143
+	JNZ           more1190
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14860,13 +15620,13 @@ both1132:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1143:
-row1126:
+more1190:
+row1173:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows1048
+	JNZ           rows1095
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -14925,13 +15685,13 @@ TEXT ·mapAVX2(SB), $40-8
 	MOVL    144(AX), R11
 	XORQ    R12, R12
 	CMPB    42(AX), $0x00
-	JEQ     skip1145
+	JEQ     skip1192
 	MOVQ    72(AX), R12
 	IMULQ   32(AX), R12
 	ADDQ    SI, R12
 	SUBQ    $0x00004000, R12
 
-skip1145:
+skip1192:
 	MOVQ         R12, 24(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
@@ -14943,9 +15703,9 @@ skip1145:
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R12
 	CMPB         197(AX), $0x00
-	JEQ          skip1146
+	JEQ          skip1193
 	CMPQ         R12, $0x00
-	JLE          last1147
+	JLE          last1194
 	MOVQ         SI, R13
 	MOVQ         R8, R14
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -14953,78 +15713,78 @@ skip1145:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1149
+	JGT          cols1196
 
-cols1148:
+cols1195:
 	CMPB    40(AX), $0x00
-	JNE     half1150
+	JNE     half1197
 	VMOVUPS (R13)(CX*4), Y6
 	VMOVUPS 32(R13)(CX*4), Y7
-	JMP     both1151
+	JMP     both1198
 
-half1150:
+half1197:
 	VPMOVZXWD (R13)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1151:
+both1198:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1148
+	JLE    cols1195
 
-cols1149:
+cols1196:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1153
+	JGT  cols1200
 
-cols1152:
+cols1199:
 	CMPB    40(AX), $0x00
-	JNE     half1154
+	JNE     half1201
 	VMOVUPS (R13)(CX*4), Y6
-	JMP     both1155
+	JMP     both1202
 
-half1154:
+half1201:
 	VPMOVZXWD (R13)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1155:
+both1202:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1152
+	JLE    cols1199
 
-cols1153:
+cols1200:
 	CMPQ       CX, DX
-	JGE        row1156
+	JGE        row1203
 	CMPB       40(AX), $0x00
-	JNE        half1157
+	JNE        half1204
 	VMASKMOVPS (R13)(CX*4), Y0, Y6
-	JMP        both1158
+	JMP        both1205
 
-half1157:
+half1204:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R13)(CX*2), R13
 
-copy1159:
+copy1206:
 	MOVW      -2(R13)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1159
+	JNZ       copy1206
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1158:
+both1205:
 	VADDPS Y6, Y4, Y4
 
-row1156:
+row1203:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15035,9 +15795,9 @@ row1156:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R14)
 
-last1147:
+last1194:
 	CMPQ         R12, $0x00
-	JLE          last1160
+	JLE          last1207
 	MOVQ         SI, R13
 	MOVQ         R8, R14
 	VBROADCASTSS (R14), Y4
@@ -15046,22 +15806,22 @@ last1147:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1162
+	JGT          cols1209
 
-cols1161:
+cols1208:
 	CMPB    40(AX), $0x00
-	JNE     half1163
+	JNE     half1210
 	VMOVUPS (R13)(CX*4), Y7
 	VMOVUPS 32(R13)(CX*4), Y8
-	JMP     both1164
+	JMP     both1211
 
-half1163:
+half1210:
 	VPMOVZXWD (R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R13)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1164:
+both1211:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -15069,60 +15829,60 @@ both1164:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1161
+	JLE         cols1208
 
-cols1162:
+cols1209:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1166
+	JGT  cols1213
 
-cols1165:
+cols1212:
 	CMPB    40(AX), $0x00
-	JNE     half1167
+	JNE     half1214
 	VMOVUPS (R13)(CX*4), Y7
-	JMP     both1168
+	JMP     both1215
 
-half1167:
+half1214:
 	VPMOVZXWD (R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1168:
+both1215:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1165
+	JLE         cols1212
 
-cols1166:
+cols1213:
 	CMPQ       CX, DX
-	JGE        row1169
+	JGE        row1216
 	CMPB       40(AX), $0x00
-	JNE        half1170
+	JNE        half1217
 	VMASKMOVPS (R13)(CX*4), Y0, Y7
-	JMP        both1171
+	JMP        both1218
 
-half1170:
+half1217:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R13)(CX*2), R13
 
-copy1172:
+copy1219:
 	MOVW      -2(R13)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1172
+	JNZ       copy1219
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1171:
+both1218:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1169:
+row1216:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -15137,9 +15897,9 @@ row1169:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R14)
 
-last1160:
+last1207:
 	CMPQ         R12, $0x01
-	JLE          last1173
+	JLE          last1220
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -15149,78 +15909,78 @@ last1160:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1175
+	JGT          cols1222
 
-cols1174:
+cols1221:
 	CMPB    40(AX), $0x00
-	JNE     half1176
+	JNE     half1223
 	VMOVUPS (R12)(CX*4), Y6
 	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1177
+	JMP     both1224
 
-half1176:
+half1223:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1177:
+both1224:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1174
+	JLE    cols1221
 
-cols1175:
+cols1222:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1179
+	JGT  cols1226
 
-cols1178:
+cols1225:
 	CMPB    40(AX), $0x00
-	JNE     half1180
+	JNE     half1227
 	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1181
+	JMP     both1228
 
-half1180:
+half1227:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1181:
+both1228:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1178
+	JLE    cols1225
 
-cols1179:
+cols1226:
 	CMPQ       CX, DX
-	JGE        row1182
+	JGE        row1229
 	CMPB       40(AX), $0x00
-	JNE        half1183
+	JNE        half1230
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1184
+	JMP        both1231
 
-half1183:
+half1230:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R12)(CX*2), R12
 
-copy1185:
+copy1232:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1185
+	JNZ       copy1232
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1184:
+both1231:
 	VADDPS Y6, Y4, Y4
 
-row1182:
+row1229:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15231,15 +15991,15 @@ row1182:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1173:
-skip1146:
+last1220:
+skip1193:
 	MOVQ 72(AX), R13
 
-rows1186:
+rows1233:
 	CMPB         197(AX), $0x00
-	JEQ          skip1187
+	JEQ          skip1234
 	CMPQ         R13, $0x02
-	JLE          last1188
+	JLE          last1235
 	MOVQ         SI, R12
 	MOVQ         R8, R14
 	ADDQ         32(AX), R12
@@ -15251,78 +16011,78 @@ rows1186:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1190
+	JGT          cols1237
 
-cols1189:
+cols1236:
 	CMPB    40(AX), $0x00
-	JNE     half1191
+	JNE     half1238
 	VMOVUPS (R12)(CX*4), Y6
 	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1192
+	JMP     both1239
 
-half1191:
+half1238:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1192:
+both1239:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1189
+	JLE    cols1236
 
-cols1190:
+cols1237:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1194
+	JGT  cols1241
 
-cols1193:
+cols1240:
 	CMPB    40(AX), $0x00
-	JNE     half1195
+	JNE     half1242
 	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1196
+	JMP     both1243
 
-half1195:
+half1242:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1196:
+both1243:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1193
+	JLE    cols1240
 
-cols1194:
+cols1241:
 	CMPQ       CX, DX
-	JGE        row1197
+	JGE        row1244
 	CMPB       40(AX), $0x00
-	JNE        half1198
+	JNE        half1245
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1199
+	JMP        both1246
 
-half1198:
+half1245:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1200:
+copy1247:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1200
+	JNZ       copy1247
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1199:
+both1246:
 	VADDPS Y6, Y4, Y4
 
-row1197:
+row1244:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15333,9 +16093,9 @@ row1197:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R14)
 
-last1188:
+last1235:
 	CMPQ         R13, $0x01
-	JLE          last1201
+	JLE          last1248
 	MOVQ         SI, R12
 	MOVQ         R8, R14
 	ADDQ         32(AX), R12
@@ -15346,22 +16106,22 @@ last1188:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1203
+	JGT          cols1250
 
-cols1202:
+cols1249:
 	CMPB    40(AX), $0x00
-	JNE     half1204
+	JNE     half1251
 	VMOVUPS (R12)(CX*4), Y7
 	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1205
+	JMP     both1252
 
-half1204:
+half1251:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R12)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1205:
+both1252:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -15369,60 +16129,60 @@ both1205:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1202
+	JLE         cols1249
 
-cols1203:
+cols1250:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1207
+	JGT  cols1254
 
-cols1206:
+cols1253:
 	CMPB    40(AX), $0x00
-	JNE     half1208
+	JNE     half1255
 	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1209
+	JMP     both1256
 
-half1208:
+half1255:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1209:
+both1256:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1206
+	JLE         cols1253
 
-cols1207:
+cols1254:
 	CMPQ       CX, DX
-	JGE        row1210
+	JGE        row1257
 	CMPB       40(AX), $0x00
-	JNE        half1211
+	JNE        half1258
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1212
+	JMP        both1259
 
-half1211:
+half1258:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1213:
+copy1260:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1213
+	JNZ       copy1260
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1212:
+both1259:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1210:
+row1257:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -15437,27 +16197,27 @@ row1210:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R14)
 
-last1201:
-skip1187:
+last1248:
+skip1234:
 	CMPB  160(AX), $0x00
-	JEQ   skip1214
+	JEQ   skip1261
 	MOVQ  R11, CX
 	TESTQ R10, R10
-	JZ    id1215
+	JZ    id1262
 	MOVL  (R10), CX
 	ADDQ  $0x04, R10
 
-id1215:
+id1262:
 	INCL  R11
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  136(AX), CX
 	CMPW  148(AX), $0x8000
-	JNE   other1216
+	JNE   other1263
 	MOVQ  CX, 16(SP)
-	JMP   half1217
+	JMP   half1264
 
-other1216:
+other1263:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -15475,121 +16235,121 @@ other1216:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1217:
-skip1214:
+half1264:
+skip1261:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1218
+	JEQ  skip1265
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1218:
+skip1265:
 	CMPQ CX, 24(SP)
-	JGE  none1219
+	JGE  none1266
 	MOVQ CX, R12
 	ANDQ $-256, R12
 	SHRQ $0x06, R12
 	RORB $0x02, R12
 	SHLQ $0x06, R12
-	JMP  row1220
+	JMP  row1267
 
-none1219:
+none1266:
 	XORQ R12, R12
 
-row1220:
+row1267:
 	XORQ CX, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1222
+	JGT  cols1269
 
-cols1221:
+cols1268:
 	CMPB       40(AX), $0x00
-	JNE        half1223
+	JNE        half1270
 	TESTQ      R12, R12
-	JZ         near1225
+	JZ         near1272
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1226
+	JNZ        asked1273
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1227
+	JNZ        same1274
 	ADDQ       $0x00003000, R12
 
-same1227:
-	JMP asked1226
+same1274:
+	JMP asked1273
 
-near1225:
+near1272:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1226:
+asked1273:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1224
+	JMP     both1271
 
-half1223:
+half1270:
 	TESTQ      R12, R12
-	JZ         near1228
+	JZ         near1275
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1229
+	JNZ        asked1276
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1230
+	JNZ        same1277
 	ADDQ       $0x00003000, R12
 
-same1230:
-	JMP asked1229
+same1277:
+	JMP asked1276
 
-near1228:
+near1275:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1229:
+asked1276:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1224:
+both1271:
 	CMPB         196(AX), $0x00
-	JEQ          skip1231
+	JEQ          skip1278
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1232
+	JZ           skip1279
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1233
+	JNE          half1280
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1234
+	JMP          both1281
 
-half1233:
+half1280:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1234:
+both1281:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1232:
-skip1231:
+skip1279:
+skip1278:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1235
+	JEQ          plain1282
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1236
+	JZ           skip1283
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -15597,59 +16357,59 @@ skip1231:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1236:
+skip1283:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1237
+	JZ      skip1284
 	VMOVUPS (R14)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1237:
+skip1284:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1239
+	JZ          skip1286
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1240
+	JZ          skip1287
 	VMOVUPS     (R15)(CX*4), Y6
 	VMOVUPS     (R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R15)(CX*4), Y6
 	VMOVUPS     32(R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1238
+	JMP         normal1285
 
-skip1240:
+skip1287:
 	VMOVUPS (R14)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1239:
-plain1235:
+skip1286:
+plain1282:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1241
+	JZ      skip1288
 	VMOVUPS (R14)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1241:
-normal1238:
+skip1288:
+normal1285:
 	CMPB         198(AX), $0x00
-	JEQ          none1242
+	JEQ          none1289
 	CMPB         198(AX), $0x01
-	JNE          act1243
+	JNE          act1290
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1243:
+act1290:
 	CMPB         198(AX), $0x03
-	JNE          act1244
+	JNE          act1291
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -15659,11 +16419,11 @@ act1243:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1244:
+act1291:
 	CMPB         198(AX), $0x02
-	JNE          act1245
+	JNE          act1292
 	CMPB         16(AX), $0x00
-	JNE          half1246
+	JNE          half1293
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15712,9 +16472,9 @@ act1244:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1247
+	JMP          both1294
 
-half1246:
+half1293:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -15755,15 +16515,15 @@ half1246:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1247:
-act1245:
-none1242:
+both1294:
+act1292:
+none1289:
 	CMPB  160(AX), $0x00
-	JEQ   skip1248
+	JEQ   skip1295
 	CMPW  148(AX), $0x8000
-	JNE   other1249
+	JNE   other1296
 	TESTQ $0x0000003f, CX
-	JNZ   same1251
+	JNZ   same1298
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -15779,7 +16539,7 @@ none1242:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1251:
+same1298:
 	VBROADCASTSS 152(AX), Y6
 	VMOVQ        R9, X7
 	VPBROADCASTD X7, Y7
@@ -15792,9 +16552,9 @@ same1251:
 	VMULPS       Y6, Y5, Y5
 	VPAND        Y7, Y5, Y5
 	SHRQ         $0x10, R9
-	JMP          half1250
+	JMP          half1297
 
-other1249:
+other1296:
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -15818,15 +16578,15 @@ other1249:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-half1250:
-skip1248:
+half1297:
+skip1295:
 	CMPB    16(AX), $0x00
-	JNE     half1252
+	JNE     half1299
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1253
+	JMP     both1300
 
-half1252:
+half1299:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -15856,156 +16616,156 @@ half1252:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1253:
+both1300:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JLE  cols1221
+	JLE  cols1268
 
-cols1222:
+cols1269:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1255
+	JGT  cols1302
 
-cols1254:
+cols1301:
 	CMPB       40(AX), $0x00
-	JNE        half1256
+	JNE        half1303
 	TESTQ      R12, R12
-	JZ         near1258
+	JZ         near1305
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1259
+	JNZ        asked1306
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1260
+	JNZ        same1307
 	ADDQ       $0x00003000, R12
 
-same1260:
-	JMP asked1259
+same1307:
+	JMP asked1306
 
-near1258:
+near1305:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1259:
+asked1306:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1257
+	JMP     both1304
 
-half1256:
+half1303:
 	TESTQ      R12, R12
-	JZ         near1261
+	JZ         near1308
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1262
+	JNZ        asked1309
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1263
+	JNZ        same1310
 	ADDQ       $0x00003000, R12
 
-same1263:
-	JMP asked1262
+same1310:
+	JMP asked1309
 
-near1261:
+near1308:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1262:
+asked1309:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1257:
+both1304:
 	CMPB         196(AX), $0x00
-	JEQ          skip1264
+	JEQ          skip1311
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1265
+	JZ           skip1312
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1266
+	JNE          half1313
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1267
+	JMP          both1314
 
-half1266:
+half1313:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1267:
+both1314:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1265:
-skip1264:
+skip1312:
+skip1311:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1268
+	JEQ          plain1315
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1269
+	JZ           skip1316
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1269:
+skip1316:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1270
+	JZ      skip1317
 	VMOVUPS (R14)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1270:
+skip1317:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1272
+	JZ          skip1319
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1273
+	JZ          skip1320
 	VMOVUPS     (R15)(CX*4), Y5
 	VMOVUPS     (R14)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1271
+	JMP         normal1318
 
-skip1273:
+skip1320:
 	VMOVUPS (R14)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1272:
-plain1268:
+skip1319:
+plain1315:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1274
+	JZ      skip1321
 	VMOVUPS (R14)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1274:
-normal1271:
+skip1321:
+normal1318:
 	CMPB         198(AX), $0x00
-	JEQ          none1275
+	JEQ          none1322
 	CMPB         198(AX), $0x01
-	JNE          act1276
+	JNE          act1323
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1276:
+act1323:
 	CMPB         198(AX), $0x03
-	JNE          act1277
+	JNE          act1324
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1277:
+act1324:
 	CMPB         198(AX), $0x02
-	JNE          act1278
+	JNE          act1325
 	CMPB         16(AX), $0x00
-	JNE          half1279
+	JNE          half1326
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16036,9 +16796,9 @@ act1277:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1280
+	JMP          both1327
 
-half1279:
+half1326:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16064,15 +16824,15 @@ half1279:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1280:
-act1278:
-none1275:
+both1327:
+act1325:
+none1322:
 	CMPB  160(AX), $0x00
-	JEQ   skip1281
+	JEQ   skip1328
 	CMPW  148(AX), $0x8000
-	JNE   other1282
+	JNE   other1329
 	TESTQ $0x0000003f, CX
-	JNZ   same1284
+	JNZ   same1331
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -16088,7 +16848,7 @@ none1275:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1284:
+same1331:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -16097,9 +16857,9 @@ same1284:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1283
+	JMP          half1330
 
-other1282:
+other1329:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -16119,14 +16879,14 @@ other1282:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1283:
-skip1281:
+half1330:
+skip1328:
 	CMPB    16(AX), $0x00
-	JNE     half1285
+	JNE     half1332
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1286
+	JMP     both1333
 
-half1285:
+half1332:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16142,91 +16902,91 @@ half1285:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1286:
+both1333:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JLE  cols1254
+	JLE  cols1301
 
-cols1255:
+cols1302:
 	CMPQ       CX, DX
-	JGE        row1287
+	JGE        row1334
 	CMPB       40(AX), $0x00
-	JNE        half1288
+	JNE        half1335
 	TESTQ      R12, R12
-	JZ         near1290
+	JZ         near1337
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1291
+	JNZ        asked1338
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1292
+	JNZ        same1339
 	ADDQ       $0x00003000, R12
 
-same1292:
-	JMP asked1291
+same1339:
+	JMP asked1338
 
-near1290:
+near1337:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1291:
+asked1338:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1289
+	JMP        both1336
 
-half1288:
+half1335:
 	TESTQ      R12, R12
-	JZ         near1293
+	JZ         near1340
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1294
+	JNZ        asked1341
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1295
+	JNZ        same1342
 	ADDQ       $0x00003000, R12
 
-same1295:
-	JMP asked1294
+same1342:
+	JMP asked1341
 
-near1293:
+near1340:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1294:
+asked1341:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (SI)(CX*2), R15
 
-copy1296:
+copy1343:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1296
+	JNZ       copy1343
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1289:
+both1336:
 	CMPB         196(AX), $0x00
-	JEQ          skip1297
+	JEQ          skip1344
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1298
+	JZ           skip1345
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1299
+	JNE          half1346
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1300
+	JMP          both1347
 
-half1299:
+half1346:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -16234,83 +16994,83 @@ half1299:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R15
 
-copy1301:
+copy1348:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1301
+	JNZ       copy1348
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1300:
+both1347:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1298:
-skip1297:
+skip1345:
+skip1344:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1302
+	JEQ          plain1349
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1303
+	JZ           skip1350
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1303:
+skip1350:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1304
+	JZ         skip1351
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1304:
+skip1351:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1306
+	JZ          skip1353
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1307
+	JZ          skip1354
 	VMASKMOVPS  (R14)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1305
+	JMP         normal1352
 
-skip1307:
+skip1354:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1306:
-plain1302:
+skip1353:
+plain1349:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1308
+	JZ         skip1355
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1308:
-normal1305:
+skip1355:
+normal1352:
 	CMPB         198(AX), $0x00
-	JEQ          none1309
+	JEQ          none1356
 	CMPB         198(AX), $0x01
-	JNE          act1310
+	JNE          act1357
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1310:
+act1357:
 	CMPB         198(AX), $0x03
-	JNE          act1311
+	JNE          act1358
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1311:
+act1358:
 	CMPB         198(AX), $0x02
-	JNE          act1312
+	JNE          act1359
 	CMPB         16(AX), $0x00
-	JNE          half1313
+	JNE          half1360
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16341,9 +17101,9 @@ act1311:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1314
+	JMP          both1361
 
-half1313:
+half1360:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16369,15 +17129,15 @@ half1313:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1314:
-act1312:
-none1309:
+both1361:
+act1359:
+none1356:
 	CMPB  160(AX), $0x00
-	JEQ   skip1315
+	JEQ   skip1362
 	CMPW  148(AX), $0x8000
-	JNE   other1316
+	JNE   other1363
 	TESTQ $0x0000003f, CX
-	JNZ   same1318
+	JNZ   same1365
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -16393,7 +17153,7 @@ none1309:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R9
 
-same1318:
+same1365:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -16402,9 +17162,9 @@ same1318:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1317
+	JMP          half1364
 
-other1316:
+other1363:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -16424,14 +17184,14 @@ other1316:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1317:
-skip1315:
+half1364:
+skip1362:
 	CMPB       16(AX), $0x00
-	JNE        half1319
+	JNE        half1366
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1320
+	JMP        both1367
 
-half1319:
+half1366:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16450,20 +17210,20 @@ half1319:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1321:
+copy1368:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1321
+	JNZ  copy1368
 
-both1320:
-row1287:
+both1367:
+row1334:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R13
-	JNZ  rows1186
+	JNZ  rows1233
 	VZEROUPPER
 	RET
 
@@ -16500,26 +17260,26 @@ TEXT ·actGradAVX2(SB), $24-8
 	MOVL    112(AX), R10
 	MOVQ    72(AX), R11
 
-rows1322:
+rows1369:
 	CMPB  128(AX), $0x00
-	JEQ   skip1323
+	JEQ   skip1370
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1324
+	JZ    id1371
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1324:
+id1371:
 	INCL  R10
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  104(AX), CX
 	CMPW  116(AX), $0x8000
-	JNE   other1325
+	JNE   other1372
 	MOVQ  CX, 16(SP)
-	JMP   half1326
+	JMP   half1373
 
-other1325:
+other1372:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -16537,57 +17297,57 @@ other1325:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1326:
-skip1323:
+half1373:
+skip1370:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1328
+	JGT  cols1375
 
-cols1327:
+cols1374:
 	CMPB       40(AX), $0x00
-	JNE        half1329
+	JNE        half1376
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1330
+	JMP        both1377
 
-half1329:
+half1376:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1330:
+both1377:
 	CMPB       152(AX), $0x00
-	JEQ        skip1331
+	JEQ        skip1378
 	CMPB       64(AX), $0x00
-	JNE        half1332
+	JNE        half1379
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1333
+	JMP        both1380
 
-half1332:
+half1379:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1333:
+both1380:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1334
+	JNE          act1381
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1334:
+act1381:
 	CMPB         152(AX), $0x03
-	JNE          act1335
+	JNE          act1382
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -16596,16 +17356,16 @@ act1334:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1335:
+act1382:
 	CMPB         152(AX), $0x02
-	JNE          act1336
+	JNE          act1383
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1337
+	JEQ          skip1384
 	VBROADCASTSS 124(AX), Y8
 
-skip1337:
+skip1384:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -16613,22 +17373,22 @@ skip1337:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1336:
-skip1331:
+act1383:
+skip1378:
 	CMPB         128(AX), $0x00
-	JEQ          skip1338
+	JEQ          skip1385
 	CMPB         152(AX), $0x01
-	JNE          draws1339
+	JNE          draws1386
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1340
+	JMP          drawn1387
 
-draws1339:
+draws1386:
 	CMPW  116(AX), $0x8000
-	JNE   other1341
+	JNE   other1388
 	TESTQ $0x0000003f, CX
-	JNZ   same1343
+	JNZ   same1390
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -16644,7 +17404,7 @@ draws1339:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1343:
+same1390:
 	VBROADCASTSS 120(AX), Y5
 	VMOVQ        R8, X6
 	VPBROADCASTD X6, Y6
@@ -16657,9 +17417,9 @@ same1343:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x10, R8
-	JMP          half1342
+	JMP          half1389
 
-other1341:
+other1388:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -16683,16 +17443,16 @@ other1341:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1342:
-drawn1340:
-skip1338:
+half1389:
+drawn1387:
+skip1385:
 	CMPB    16(AX), $0x00
-	JNE     half1344
+	JNE     half1391
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1345
+	JMP     both1392
 
-half1344:
+half1391:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16722,96 +17482,96 @@ half1344:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1345:
+both1392:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1346
+	JZ      skip1393
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 	VADDPS  32(R12)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R12)(CX*4)
 
-skip1346:
+skip1393:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1327
+	JLE  cols1374
 
-cols1328:
+cols1375:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1348
+	JGT  cols1395
 
-cols1347:
+cols1394:
 	CMPB       40(AX), $0x00
-	JNE        half1349
+	JNE        half1396
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1350
+	JMP        both1397
 
-half1349:
+half1396:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1350:
+both1397:
 	CMPB       152(AX), $0x00
-	JEQ        skip1351
+	JEQ        skip1398
 	CMPB       64(AX), $0x00
-	JNE        half1352
+	JNE        half1399
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1353
+	JMP        both1400
 
-half1352:
+half1399:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1353:
+both1400:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1354
+	JNE          act1401
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1354:
+act1401:
 	CMPB         152(AX), $0x03
-	JNE          act1355
+	JNE          act1402
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1355:
+act1402:
 	CMPB         152(AX), $0x02
-	JNE          act1356
+	JNE          act1403
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1357
+	JEQ          skip1404
 	VBROADCASTSS 124(AX), Y6
 
-skip1357:
+skip1404:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1356:
-skip1351:
+act1403:
+skip1398:
 	CMPB         128(AX), $0x00
-	JEQ          skip1358
+	JEQ          skip1405
 	CMPB         152(AX), $0x01
-	JNE          draws1359
+	JNE          draws1406
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1360
+	JMP          drawn1407
 
-draws1359:
+draws1406:
 	CMPW  116(AX), $0x8000
-	JNE   other1361
+	JNE   other1408
 	TESTQ $0x0000003f, CX
-	JNZ   same1363
+	JNZ   same1410
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -16827,7 +17587,7 @@ draws1359:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1363:
+same1410:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -16836,9 +17596,9 @@ same1363:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1362
+	JMP          half1409
 
-other1361:
+other1408:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -16858,15 +17618,15 @@ other1361:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1362:
-drawn1360:
-skip1358:
+half1409:
+drawn1407:
+skip1405:
 	CMPB    16(AX), $0x00
-	JNE     half1364
+	JNE     half1411
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1365
+	JMP     both1412
 
-half1364:
+half1411:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -16882,29 +17642,29 @@ half1364:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1365:
+both1412:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1366
+	JZ      skip1413
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1366:
+skip1413:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1347
+	JLE  cols1394
 
-cols1348:
+cols1395:
 	CMPQ       CX, DX
-	JGE        row1367
+	JGE        row1414
 	CMPB       40(AX), $0x00
-	JNE        half1368
+	JNE        half1415
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1369
+	JMP        both1416
 
-half1368:
+half1415:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -16912,24 +17672,24 @@ half1368:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1370:
+copy1417:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1370
+	JNZ       copy1417
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1369:
+both1416:
 	CMPB       152(AX), $0x00
-	JEQ        skip1371
+	JEQ        skip1418
 	CMPB       64(AX), $0x00
-	JNE        half1372
+	JNE        half1419
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1373
+	JMP        both1420
 
-half1372:
+half1419:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -16937,58 +17697,58 @@ half1372:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1374:
+copy1421:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1374
+	JNZ       copy1421
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1373:
+both1420:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1375
+	JNE          act1422
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1375:
+act1422:
 	CMPB         152(AX), $0x03
-	JNE          act1376
+	JNE          act1423
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1376:
+act1423:
 	CMPB         152(AX), $0x02
-	JNE          act1377
+	JNE          act1424
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1378
+	JEQ          skip1425
 	VBROADCASTSS 124(AX), Y6
 
-skip1378:
+skip1425:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1377:
-skip1371:
+act1424:
+skip1418:
 	CMPB         128(AX), $0x00
-	JEQ          skip1379
+	JEQ          skip1426
 	CMPB         152(AX), $0x01
-	JNE          draws1380
+	JNE          draws1427
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1381
+	JMP          drawn1428
 
-draws1380:
+draws1427:
 	CMPW  116(AX), $0x8000
-	JNE   other1382
+	JNE   other1429
 	TESTQ $0x0000003f, CX
-	JNZ   same1384
+	JNZ   same1431
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17004,7 +17764,7 @@ draws1380:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1384:
+same1431:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -17013,9 +17773,9 @@ same1384:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1383
+	JMP          half1430
 
-other1382:
+other1429:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -17035,15 +17795,15 @@ other1382:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1383:
-drawn1381:
-skip1379:
+half1430:
+drawn1428:
+skip1426:
 	CMPB       16(AX), $0x00
-	JNE        half1385
+	JNE        half1432
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1386
+	JMP        both1433
 
-half1385:
+half1432:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17062,26 +17822,26 @@ half1385:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1387:
+copy1434:
 	MOVW -2(SP)(R12*2), R13
 	MOVW R13, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1387
+	JNZ  copy1434
 
-both1386:
+both1433:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1388
+	JZ      skip1435
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1388:
-row1367:
+skip1435:
+row1414:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows1322
+	JNZ  rows1369
 	VZEROUPPER
 	RET
 
@@ -17104,43 +17864,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1389:
+rows1436:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1391
+	JGT  cols1438
 
-cols1390:
+cols1437:
 	CMPB       40(AX), $0x00
-	JNE        half1392
+	JNE        half1439
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1393
+	JMP        both1440
 
-half1392:
+half1439:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1393:
+both1440:
 	CMPB       64(AX), $0x00
-	JNE        half1394
+	JNE        half1441
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1395
+	JMP        both1442
 
-half1394:
+half1441:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1395:
+both1442:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -17156,12 +17916,12 @@ both1395:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1396
+	JNE          half1443
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1397
+	JMP          both1444
 
-half1396:
+half1443:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -17191,42 +17951,42 @@ half1396:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1397:
+both1444:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1390
+	JLE  cols1437
 
-cols1391:
+cols1438:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1399
+	JGT  cols1446
 
-cols1398:
+cols1445:
 	CMPB       40(AX), $0x00
-	JNE        half1400
+	JNE        half1447
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1401
+	JMP        both1448
 
-half1400:
+half1447:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1401:
+both1448:
 	CMPB       64(AX), $0x00
-	JNE        half1402
+	JNE        half1449
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1403
+	JMP        both1450
 
-half1402:
+half1449:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1403:
+both1450:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -17235,11 +17995,11 @@ both1403:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1404
+	JNE          half1451
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1405
+	JMP          both1452
 
-half1404:
+half1451:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17255,22 +18015,22 @@ half1404:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1405:
+both1452:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1398
+	JLE  cols1445
 
-cols1399:
+cols1446:
 	CMPQ       CX, DX
-	JGE        row1406
+	JGE        row1453
 	CMPB       40(AX), $0x00
-	JNE        half1407
+	JNE        half1454
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1408
+	JMP        both1455
 
-half1407:
+half1454:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -17278,22 +18038,22 @@ half1407:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1409:
+copy1456:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1409
+	JNZ       copy1456
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1408:
+both1455:
 	CMPB       64(AX), $0x00
-	JNE        half1410
+	JNE        half1457
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1411
+	JMP        both1458
 
-half1410:
+half1457:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -17301,15 +18061,15 @@ half1410:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1412:
+copy1459:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1412
+	JNZ       copy1459
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1411:
+both1458:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -17318,11 +18078,11 @@ both1411:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1413
+	JNE          half1460
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1414
+	JMP          both1461
 
-half1413:
+half1460:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17341,19 +18101,19 @@ half1413:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1415:
+copy1462:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1415
+	JNZ  copy1462
 
-both1414:
-row1406:
+both1461:
+row1453:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1389
+	JNZ  rows1436
 	VZEROUPPER
 	RET
 
@@ -17377,9 +18137,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1417:
+group1464:
 	CMPQ         R9, $0x01
-	JLT          group1418
+	JLT          group1465
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -17390,39 +18150,39 @@ group1417:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1420
+	JGT          cols1467
 
-cols1419:
+cols1466:
 	CMPB       40(AX), $0x00
-	JNE        half1421
+	JNE        half1468
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1422
+	JMP        both1469
 
-half1421:
+half1468:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1422:
+both1469:
 	CMPB       64(AX), $0x00
-	JNE        half1423
+	JNE        half1470
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1424
+	JMP        both1471
 
-half1423:
+half1470:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1424:
+both1471:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17453,38 +18213,38 @@ both1424:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1419
+	JLE         cols1466
 
-cols1420:
+cols1467:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1426
+	JGT  cols1473
 
-cols1425:
+cols1472:
 	CMPB       40(AX), $0x00
-	JNE        half1427
+	JNE        half1474
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1428
+	JMP        both1475
 
-half1427:
+half1474:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1428:
+both1475:
 	CMPB       64(AX), $0x00
-	JNE        half1429
+	JNE        half1476
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1430
+	JMP        both1477
 
-half1429:
+half1476:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1430:
+both1477:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17503,18 +18263,18 @@ both1430:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1425
+	JLE         cols1472
 
-cols1426:
+cols1473:
 	CMPQ       CX, DX
-	JGE        row1431
+	JGE        row1478
 	CMPB       40(AX), $0x00
-	JNE        half1432
+	JNE        half1479
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1433
+	JMP        both1480
 
-half1432:
+half1479:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -17522,22 +18282,22 @@ half1432:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1434:
+copy1481:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1434
+	JNZ       copy1481
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1433:
+both1480:
 	CMPB       64(AX), $0x00
-	JNE        half1435
+	JNE        half1482
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1436
+	JMP        both1483
 
-half1435:
+half1482:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -17545,15 +18305,15 @@ half1435:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1437:
+copy1484:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1437
+	JNZ       copy1484
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1436:
+both1483:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17570,7 +18330,7 @@ both1436:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1431:
+row1478:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -17595,36 +18355,36 @@ row1431:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1439
+	JGT          cols1486
 
-cols1438:
+cols1485:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1440
+	JNE     half1487
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1441
+	JMP     both1488
 
-half1440:
+half1487:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1441:
+both1488:
 	CMPB    64(AX), $0x00
-	JNE     half1442
+	JNE     half1489
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1443
+	JMP     both1490
 
-half1442:
+half1489:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1443:
+both1490:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -17636,12 +18396,12 @@ both1443:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1444
+	JNE         half1491
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1445
+	JMP         both1492
 
-half1444:
+half1491:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -17671,50 +18431,50 @@ half1444:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1445:
+both1492:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1438
+	JLE  cols1485
 
-cols1439:
+cols1486:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1447
+	JGT  cols1494
 
-cols1446:
+cols1493:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1448
+	JNE     half1495
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1449
+	JMP     both1496
 
-half1448:
+half1495:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1449:
+both1496:
 	CMPB    64(AX), $0x00
-	JNE     half1450
+	JNE     half1497
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1451
+	JMP     both1498
 
-half1450:
+half1497:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1451:
+both1498:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1452
+	JNE         half1499
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1453
+	JMP         both1500
 
-half1452:
+half1499:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -17730,69 +18490,69 @@ half1452:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1453:
+both1500:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1446
+	JLE  cols1493
 
-cols1447:
+cols1494:
 	CMPQ       CX, DX
-	JGE        row1454
+	JGE        row1501
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1455
+	JNE        half1502
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1456
+	JMP        both1503
 
-half1455:
+half1502:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1457:
+copy1504:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1457
+	JNZ       copy1504
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1456:
+both1503:
 	CMPB       64(AX), $0x00
-	JNE        half1458
+	JNE        half1505
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1459
+	JMP        both1506
 
-half1458:
+half1505:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1460:
+copy1507:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1460
+	JNZ       copy1507
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1459:
+both1506:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1461
+	JNE         half1508
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1462
+	JMP         both1509
 
-half1461:
+half1508:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17811,21 +18571,21 @@ half1461:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1463:
+copy1510:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1463
+	JNZ  copy1510
 
-both1462:
-row1454:
+both1509:
+row1501:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1417
+	JMP  group1464
 
-group1418:
+group1465:
 	VZEROUPPER
 	RET
 
@@ -17842,35 +18602,35 @@ TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    (AX), CX
 	XORQ    SI, SI
 	CMPB    18(AX), $0x00
-	JEQ     skip1465
+	JEQ     skip1513
 	MOVQ    48(AX), SI
 	IMULQ   8(AX), SI
 	ADDQ    CX, SI
 	SUBQ    $0x00004000, SI
 
-skip1465:
+skip1513:
 	MOVQ SI, 16(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1466:
+far1514:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1466
+	JLT  far1514
 
-turn1467:
+turn1515:
 	CMPQ  BX, 48(AX)
-	JCC   skip1468
+	JCC   skip1516
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1469
+	JZ    have1517
 	MOVL  (CX)(BX*4), SI
 
-have1469:
+have1517:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -17878,22 +18638,22 @@ have1469:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1470
+	JZ    even1518
 	LEAQ  (CX)(SI*4), CX
 
-even1470:
+even1518:
 	CMPQ  64(AX), $0x00
-	JEQ   all1471
+	JEQ   all1519
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1473
+	JGE   next1521
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1473:
+next1521:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -17901,17 +18661,17 @@ next1473:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1475
+	JGT          cols1523
 
-cols1474:
+cols1522:
 	CMPB       16(AX), $0x00
-	JNE        half1476
+	JNE        half1524
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1477
+	JMP        both1525
 
-half1476:
+half1524:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -17919,46 +18679,46 @@ half1476:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1477:
+both1525:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1474
+	JLE  cols1522
 
-cols1475:
+cols1523:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1479
+	JGT  cols1527
 
-cols1478:
+cols1526:
 	CMPB       16(AX), $0x00
-	JNE        half1480
+	JNE        half1528
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1481
+	JMP        both1529
 
-half1480:
+half1528:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1481:
+both1529:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1478
+	JLE    cols1526
 
-cols1479:
+cols1527:
 	CMPQ       CX, DX
-	JGE        row1482
+	JGE        row1530
 	CMPB       16(AX), $0x00
-	JNE        half1483
+	JNE        half1531
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1484
+	JMP        both1532
 
-half1483:
+half1531:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -17966,19 +18726,19 @@ half1483:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1485:
+copy1533:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1485
+	JNZ       copy1533
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1484:
+both1532:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1482:
+row1530:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -17988,22 +18748,22 @@ row1482:
 	VMAXPS       X1, X2, X1
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
-	JMP          listed1472
+	JMP          listed1520
 
-all1471:
+all1519:
 	CMPQ DI, 16(SP)
-	JGE  none1486
+	JGE  none1534
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row1487
+	JMP  row1535
 
-none1486:
+none1534:
 	XORQ SI, SI
 
-row1487:
+row1535:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -18011,198 +18771,198 @@ row1487:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1489
+	JGT          cols1537
 
-cols1488:
+cols1536:
 	CMPB       16(AX), $0x00
-	JNE        half1490
+	JNE        half1538
 	TESTQ      SI, SI
-	JZ         near1492
+	JZ         near1540
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1493
+	JNZ        asked1541
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1494
+	JNZ        same1542
 	ADDQ       $0x00003000, SI
 
-same1494:
-	JMP asked1493
+same1542:
+	JMP asked1541
 
-near1492:
+near1540:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1493:
+asked1541:
 	VMAXPS (DI)(CX*4), Y3, Y3
 	VMAXPS 32(DI)(CX*4), Y4, Y4
-	JMP    both1491
+	JMP    both1539
 
-half1490:
+half1538:
 	TESTQ      SI, SI
-	JZ         near1495
+	JZ         near1543
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1496
+	JNZ        asked1544
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1497
+	JNZ        same1545
 	ADDQ       $0x00003000, SI
 
-same1497:
-	JMP asked1496
+same1545:
+	JMP asked1544
 
-near1495:
+near1543:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1496:
+asked1544:
 	VMOVUPS (DI)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both1491:
+both1539:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1488
+	JLE  cols1536
 
-cols1489:
+cols1537:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1499
+	JGT  cols1547
 
-cols1498:
+cols1546:
 	CMPB       16(AX), $0x00
-	JNE        half1500
+	JNE        half1548
 	TESTQ      SI, SI
-	JZ         near1502
+	JZ         near1550
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1503
+	JNZ        asked1551
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1504
+	JNZ        same1552
 	ADDQ       $0x00003000, SI
 
-same1504:
-	JMP asked1503
+same1552:
+	JMP asked1551
 
-near1502:
+near1550:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1503:
+asked1551:
 	VMOVUPS (DI)(CX*4), Y2
-	JMP     both1501
+	JMP     both1549
 
-half1500:
+half1548:
 	TESTQ      SI, SI
-	JZ         near1505
+	JZ         near1553
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1506
+	JNZ        asked1554
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1507
+	JNZ        same1555
 	ADDQ       $0x00003000, SI
 
-same1507:
-	JMP asked1506
+same1555:
+	JMP asked1554
 
-near1505:
+near1553:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1506:
+asked1554:
 	VPMOVZXWD (DI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1501:
+both1549:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1498
+	JLE    cols1546
 
-cols1499:
+cols1547:
 	CMPQ       CX, DX
-	JGE        row1508
+	JGE        row1556
 	CMPB       16(AX), $0x00
-	JNE        half1509
+	JNE        half1557
 	TESTQ      SI, SI
-	JZ         near1511
+	JZ         near1559
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1512
+	JNZ        asked1560
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1513
+	JNZ        same1561
 	ADDQ       $0x00003000, SI
 
-same1513:
-	JMP asked1512
+same1561:
+	JMP asked1560
 
-near1511:
+near1559:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1512:
+asked1560:
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1510
+	JMP        both1558
 
-half1509:
+half1557:
 	TESTQ      SI, SI
-	JZ         near1514
+	JZ         near1562
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1515
+	JNZ        asked1563
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1516
+	JNZ        same1564
 	ADDQ       $0x00003000, SI
 
-same1516:
-	JMP asked1515
+same1564:
+	JMP asked1563
 
-near1514:
+near1562:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1515:
+asked1563:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, SI
 	SUBQ    CX, SI
 	LEAQ    (DI)(CX*2), DI
 
-copy1517:
+copy1565:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1517
+	JNZ       copy1565
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1510:
+both1558:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1508:
+row1556:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -18213,18 +18973,18 @@ row1508:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-listed1472:
-skip1468:
+listed1520:
+skip1516:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1518
+	JCC   skip1566
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1519
+	JZ    have1567
 	MOVL  (CX)(BX*4), SI
 
-have1519:
+have1567:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18232,10 +18992,10 @@ have1519:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1520
+	JZ    even1568
 	LEAQ  (R10)(CX*4), R10
 
-even1520:
+even1568:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -18243,26 +19003,26 @@ even1520:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1522
+	JGT          cols1570
 
-cols1521:
+cols1569:
 	CMPB    16(AX), $0x00
-	JNE     half1523
+	JNE     half1571
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1524
+	JMP     both1572
 
-half1523:
+half1571:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1524:
+both1572:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1525
+	JNE          half1573
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -18307,9 +19067,9 @@ both1524:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1526
+	JMP          both1574
 
-half1525:
+half1573:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -18346,31 +19106,31 @@ half1525:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1526:
+both1574:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1521
+	JLE  cols1569
 
-cols1522:
+cols1570:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1528
+	JGT  cols1576
 
-cols1527:
+cols1575:
 	CMPB    16(AX), $0x00
-	JNE     half1529
+	JNE     half1577
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1530
+	JMP     both1578
 
-half1529:
+half1577:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1530:
+both1578:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1531
+	JNE          half1579
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18398,9 +19158,9 @@ both1530:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1532
+	JMP          both1580
 
-half1531:
+half1579:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18423,39 +19183,39 @@ half1531:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1532:
+both1580:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1527
+	JLE  cols1575
 
-cols1528:
+cols1576:
 	CMPQ       CX, DX
-	JGE        row1533
+	JGE        row1581
 	CMPB       16(AX), $0x00
-	JNE        half1534
+	JNE        half1582
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1535
+	JMP        both1583
 
-half1534:
+half1582:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1536:
+copy1584:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1536
+	JNZ       copy1584
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1535:
+both1583:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1537
+	JNE          half1585
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18484,9 +19244,9 @@ both1535:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1538
+	JMP          both1586
 
-half1537:
+half1585:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18510,8 +19270,8 @@ half1537:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1538:
-row1533:
+both1586:
+row1581:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -18524,28 +19284,28 @@ row1533:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1540
+	JZ           skip1588
 	MOVL         (CX)(SI*4), R8
 
-skip1540:
+skip1588:
 	TESTQ  R8, R8
-	JS     unlabelled1539
+	JS     unlabelled1587
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1539:
-skip1518:
+unlabelled1587:
+skip1566:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1541
+	JCC   skip1589
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1542
+	JZ    have1590
 	MOVL  (CX)(BX*4), SI
 
-have1542:
+have1590:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18553,17 +19313,17 @@ have1542:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1543
+	JZ    even1591
 	LEAQ  (R10)(CX*4), R10
 
-even1543:
+even1591:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1544
+	JZ    skip1592
 	MOVL  (CX)(SI*4), R8
 
-skip1544:
+skip1592:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -18571,92 +19331,92 @@ skip1544:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1545
+	JS     unlabelled1593
 	CMPB   16(AX), $0x00
-	JNE    half1546
+	JNE    half1594
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1547
+	JMP    both1595
 
-half1546:
+half1594:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1547:
+both1595:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1545
+	JNE          unlabelled1593
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1549:
+next1597:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1551
+	JGT     last1599
 	CMPB    16(AX), $0x00
-	JNE     half1552
+	JNE     half1600
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1553
+	JMP     both1601
 
-half1552:
+half1600:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1553:
+both1601:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1548
+	JNZ       found1596
 	ADDQ      $0x08, CX
-	JMP       next1549
+	JMP       next1597
 
-last1551:
+last1599:
 	CMPQ       CX, DX
-	JGE        end1550
+	JGE        end1598
 	CMPB       16(AX), $0x00
-	JNE        half1554
+	JNE        half1602
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1555
+	JMP        both1603
 
-half1554:
+half1602:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1556:
+copy1604:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1556
+	JNZ       copy1604
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1555:
+both1603:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1548
+	JNZ       found1596
 	MOVQ      DX, CX
-	JMP       end1550
+	JMP       end1598
 
-found1548:
+found1596:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1550:
+end1598:
 	CMPQ CX, R8
-	JNE  unlabelled1545
+	JNE  unlabelled1593
 	INCQ 112(AX)
 
-unlabelled1545:
+unlabelled1593:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1557
+	JZ           skip1605
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -18665,18 +19425,18 @@ unlabelled1545:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1559
+	JGT          cols1607
 
-cols1558:
+cols1606:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1560
+	JNE     half1608
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1561
+	JMP     both1609
 
-half1560:
+half1608:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18706,25 +19466,25 @@ half1560:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1561:
+both1609:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1558
+	JLE  cols1606
 
-cols1559:
+cols1607:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1563
+	JGT  cols1611
 
-cols1562:
+cols1610:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1564
+	JNE     half1612
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1565
+	JMP     both1613
 
-half1564:
+half1612:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -18740,22 +19500,22 @@ half1564:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1565:
+both1613:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1562
+	JLE  cols1610
 
-cols1563:
+cols1611:
 	CMPQ       CX, DX
-	JGE        row1566
+	JGE        row1614
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1567
+	JNE        half1615
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1568
+	JMP        both1616
 
-half1567:
+half1615:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18774,20 +19534,20 @@ half1567:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1569:
+copy1617:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1569
+	JNZ  copy1617
 
-both1568:
-row1566:
-skip1557:
-skip1541:
+both1616:
+row1614:
+skip1605:
+skip1589:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1467
+	JLT  turn1515
 	VZEROUPPER
 	RET
 
@@ -18809,37 +19569,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1570:
+rows1618:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1572
+	JGT  cols1620
 
-cols1571:
+cols1619:
 	CMPB       16(AX), $0x00
-	JNE        half1573
+	JNE        half1621
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1574
+	JMP        both1622
 
-half1573:
+half1621:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1574:
+both1622:
 	CMPB       40(AX), $0x00
-	JNE        half1575
+	JNE        half1623
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1576
+	JMP        both1624
 
-half1575:
+half1623:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1576:
+both1624:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -18847,7 +19607,7 @@ both1576:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1577
+	JNE          half1625
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18878,7 +19638,7 @@ both1576:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1579
+	JZ           skip1627
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18887,11 +19647,11 @@ both1576:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1580
+	JNE          half1628
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1581
+	JMP          both1629
 
-half1580:
+half1628:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18907,11 +19667,11 @@ half1580:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1581:
-skip1579:
-	JMP both1578
+both1629:
+skip1627:
+	JMP both1626
 
-half1577:
+half1625:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18936,7 +19696,7 @@ half1577:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1582
+	JZ           skip1630
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -18945,11 +19705,11 @@ half1577:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1583
+	JNE          half1631
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1584
+	JMP          both1632
 
-half1583:
+half1631:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18965,11 +19725,11 @@ half1583:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1584:
-skip1582:
-both1578:
+both1632:
+skip1630:
+both1626:
 	DECQ         R8
-	JNZ          more1585
+	JNZ          more1633
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -19004,22 +19764,22 @@ both1578:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1585:
+more1633:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1571
+	JLE  cols1619
 
-cols1572:
+cols1620:
 	CMPQ       CX, DX
-	JGE        row1586
+	JGE        row1634
 	CMPB       16(AX), $0x00
-	JNE        half1587
+	JNE        half1635
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1588
+	JMP        both1636
 
-half1587:
+half1635:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -19027,22 +19787,22 @@ half1587:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1589:
+copy1637:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1589
+	JNZ       copy1637
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1588:
+both1636:
 	CMPB       40(AX), $0x00
-	JNE        half1590
+	JNE        half1638
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1591
+	JMP        both1639
 
-half1590:
+half1638:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -19050,15 +19810,15 @@ half1590:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1592:
+copy1640:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1592
+	JNZ       copy1640
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1591:
+both1639:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -19066,7 +19826,7 @@ both1591:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1593
+	JNE          half1641
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19098,7 +19858,7 @@ both1591:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1595
+	JZ           skip1643
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19107,11 +19867,11 @@ both1591:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1596
+	JNE          half1644
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1597
+	JMP          both1645
 
-half1596:
+half1644:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19130,17 +19890,17 @@ half1596:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1598:
+copy1646:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1598
+	JNZ  copy1646
 
-both1597:
-skip1595:
-	JMP both1594
+both1645:
+skip1643:
+	JMP both1642
 
-half1593:
+half1641:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19166,7 +19926,7 @@ half1593:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1599
+	JZ           skip1647
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19175,11 +19935,11 @@ half1593:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1600
+	JNE          half1648
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1601
+	JMP          both1649
 
-half1600:
+half1648:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19198,17 +19958,17 @@ half1600:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1602:
+copy1650:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1602
+	JNZ  copy1650
 
-both1601:
-skip1599:
-both1594:
+both1649:
+skip1647:
+both1642:
 	DECQ         R8
-	JNZ          more1603
+	JNZ          more1651
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -19243,13 +20003,13 @@ both1594:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1603:
-row1586:
+more1651:
+row1634:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1570
+	JNZ          rows1618
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -19303,32 +20063,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1604:
+rows1652:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1606
+	JGT  cols1654
 
-cols1605:
+cols1653:
 	CMPB       16(AX), $0x00
-	JNE        half1607
+	JNE        half1655
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1608
+	JMP        both1656
 
-half1607:
+half1655:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1608:
+both1656:
 	CMPB      16(AX), $0x00
-	JNE       half1609
+	JNE       half1657
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1610
+	JMP       both1658
 
-half1609:
+half1657:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -19342,26 +20102,26 @@ half1609:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1610:
+both1658:
 	CMPB       40(AX), $0x00
-	JNE        half1611
+	JNE        half1659
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1612
+	JMP        both1660
 
-half1611:
+half1659:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1612:
+both1660:
 	CMPB      40(AX), $0x00
-	JNE       half1613
+	JNE       half1661
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1614
+	JMP       both1662
 
-half1613:
+half1661:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -19375,7 +20135,7 @@ half1613:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1614:
+both1662:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -19383,30 +20143,30 @@ both1614:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1605
+	JLE         cols1653
 
-cols1606:
+cols1654:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1616
+	JGT  cols1664
 
-cols1615:
+cols1663:
 	CMPB       16(AX), $0x00
-	JNE        half1617
+	JNE        half1665
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1618
+	JMP        both1666
 
-half1617:
+half1665:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1618:
+both1666:
 	CMPB      16(AX), $0x00
-	JNE       half1619
+	JNE       half1667
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1620
+	JMP       both1668
 
-half1619:
+half1667:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -19414,23 +20174,23 @@ half1619:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1620:
+both1668:
 	CMPB       40(AX), $0x00
-	JNE        half1621
+	JNE        half1669
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1622
+	JMP        both1670
 
-half1621:
+half1669:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1622:
+both1670:
 	CMPB      40(AX), $0x00
-	JNE       half1623
+	JNE       half1671
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1624
+	JMP       both1672
 
-half1623:
+half1671:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -19438,116 +20198,116 @@ half1623:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1624:
+both1672:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1615
+	JLE         cols1663
 
-cols1616:
+cols1664:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1626
+	JGT  cols1674
 
-cols1625:
+cols1673:
 	CMPB       16(AX), $0x00
-	JNE        half1627
+	JNE        half1675
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1628
+	JMP        both1676
 
-half1627:
+half1675:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1628:
+both1676:
 	CMPB      16(AX), $0x00
-	JNE       half1629
+	JNE       half1677
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1630
+	JMP       both1678
 
-half1629:
+half1677:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1630:
+both1678:
 	CMPB       40(AX), $0x00
-	JNE        half1631
+	JNE        half1679
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1632
+	JMP        both1680
 
-half1631:
+half1679:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1632:
+both1680:
 	CMPB      40(AX), $0x00
-	JNE       half1633
+	JNE       half1681
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1634
+	JMP       both1682
 
-half1633:
+half1681:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1634:
+both1682:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1625
+	JLE         cols1673
 
-cols1626:
+cols1674:
 	CMPQ       CX, DX
-	JGE        row1635
+	JGE        row1683
 	CMPB       16(AX), $0x00
-	JNE        half1636
+	JNE        half1684
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1637
+	JMP        both1685
 
-half1636:
+half1684:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1637:
+both1685:
 	CMPB        16(AX), $0x00
-	JNE         half1638
+	JNE         half1686
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1639
+	JMP         both1687
 
-half1638:
+half1686:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1639:
+both1687:
 	CMPB       40(AX), $0x00
-	JNE        half1640
+	JNE        half1688
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1641
+	JMP        both1689
 
-half1640:
+half1688:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1641:
+both1689:
 	CMPB        40(AX), $0x00
-	JNE         half1642
+	JNE         half1690
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1643
+	JMP         both1691
 
-half1642:
+half1690:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1643:
+both1691:
 	VFMADD231PD Z4, Z5, Z0
 
-row1635:
+row1683:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1604
+	JNZ           rows1652
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -19585,15 +20345,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1644:
+rows1692:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1646
+	JGT  cols1694
 
-cols1645:
+cols1693:
 	CMPB       16(AX), $0x00
-	JNE        half1647
+	JNE        half1695
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -19602,9 +20362,9 @@ cols1645:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1648
+	JMP        both1696
 
-half1647:
+half1695:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -19612,7 +20372,7 @@ half1647:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1648:
+both1696:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -19620,80 +20380,80 @@ both1648:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1645
+	JLE         cols1693
 
-cols1646:
+cols1694:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1650
+	JGT  cols1698
 
-cols1649:
+cols1697:
 	CMPB       16(AX), $0x00
-	JNE        half1651
+	JNE        half1699
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1652
+	JMP        both1700
 
-half1651:
+half1699:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1652:
+both1700:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1649
+	JLE         cols1697
 
-cols1650:
+cols1698:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1654
+	JGT  cols1702
 
-cols1653:
+cols1701:
 	CMPB       16(AX), $0x00
-	JNE        half1655
+	JNE        half1703
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1656
+	JMP        both1704
 
-half1655:
+half1703:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1656:
+both1704:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1653
+	JLE         cols1701
 
-cols1654:
+cols1702:
 	CMPQ       CX, DX
-	JGE        row1657
+	JGE        row1705
 	CMPB       16(AX), $0x00
-	JNE        half1658
+	JNE        half1706
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1659
+	JMP        both1707
 
-half1658:
+half1706:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1659:
+both1707:
 	VFMADD231PS Z7, Z2, Z3
 
-row1657:
+row1705:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1644
+	JNZ           rows1692
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -19725,14 +20485,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1660
+	JEQ   wide1708
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1661
+	JZ    skip1709
 	CMPB  40(AX), $0x00
-	JEQ   wide1660
+	JEQ   wide1708
 
-skip1661:
+skip1709:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -19744,22 +20504,22 @@ skip1661:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1662:
+group1710:
 	CMPQ DI, $0x10
-	JLT  group1663
+	JLT  group1711
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1665
+	JGT  cols1713
 
-cols1664:
+cols1712:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1666
+	JZ           plain1714
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -19776,50 +20536,50 @@ cols1664:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1668
+	JNE          half1716
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1669
+	JMP          both1717
 
-half1668:
+half1716:
 	IMUL3Q $0x00000020, CX, R10
 
-both1669:
+both1717:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1670
+	JNE    far1718
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1670:
+far1718:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1671
+	JNE    half1719
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1672
+	JMP    both1720
 
-half1671:
+half1719:
 	IMUL3Q $0x00000020, CX, R12
 
-both1672:
+both1720:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1673
+	JNE    far1721
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1673:
+far1721:
 	MOVQ $0x00000008, R13
 
-pair1674:
+pair1722:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z12
 	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1675
+	JNE        half1723
 	CMPB       42(AX), $0x00
-	JEQ        near1677
+	JEQ        near1725
 	MOVQ       R10, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19830,19 +20590,19 @@ pair1674:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R10
-	JMP        asked1678
+	JMP        asked1726
 
-near1677:
+near1725:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1678:
-	JMP both1676
+asked1726:
+	JMP both1724
 
-half1675:
+half1723:
 	CMPB       42(AX), $0x00
-	JEQ        near1679
+	JEQ        near1727
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19851,21 +20611,21 @@ half1675:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        asked1680
+	JMP        asked1728
 
-near1679:
+near1727:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1680:
-both1676:
+asked1728:
+both1724:
 	VPERMW.Z   (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z   (R11)(CX*2), Z1, K2, Z14
 	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1681
+	JNE        half1729
 	CMPB       18(AX), $0x00
-	JEQ        near1683
+	JEQ        near1731
 	MOVQ       R12, R14
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -19876,19 +20636,19 @@ both1676:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 	ADDQ       $0x00000100, R12
-	JMP        asked1684
+	JMP        asked1732
 
-near1683:
+near1731:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1684:
-	JMP both1682
+asked1732:
+	JMP both1730
 
-half1681:
+half1729:
 	CMPB       18(AX), $0x00
-	JEQ        near1685
+	JEQ        near1733
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -19897,14 +20657,14 @@ half1681:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        asked1686
+	JMP        asked1734
 
-near1685:
+near1733:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1686:
-both1682:
+asked1734:
+both1730:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19917,58 +20677,58 @@ both1682:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1687
+	JNE         half1735
 	CMPB        42(AX), $0x00
-	JEQ         near1689
-	JMP         asked1690
+	JEQ         near1737
+	JMP         asked1738
 
-near1689:
+near1737:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1690:
-	JMP both1688
+asked1738:
+	JMP both1736
 
-half1687:
+half1735:
 	CMPB 42(AX), $0x00
-	JEQ  near1691
-	JMP  asked1692
+	JEQ  near1739
+	JMP  asked1740
 
-near1691:
+near1739:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1692:
-both1688:
+asked1740:
+both1736:
 	VPERMW.Z (R11)(CX*2), Z0, K2, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K2, Z14
 	ADDQ     8(AX), R11
 	CMPB     16(AX), $0x00
-	JNE      half1693
+	JNE      half1741
 	CMPB     18(AX), $0x00
-	JEQ      near1695
-	JMP      asked1696
+	JEQ      near1743
+	JMP      asked1744
 
-near1695:
+near1743:
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       $0x00000080, R12
 
-asked1696:
-	JMP both1694
+asked1744:
+	JMP both1742
 
-half1693:
+half1741:
 	CMPB 18(AX), $0x00
-	JEQ  near1697
-	JMP  asked1698
+	JEQ  near1745
+	JMP  asked1746
 
-near1697:
+near1745:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1698:
-both1694:
+asked1746:
+both1742:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -19978,38 +20738,38 @@ both1694:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R13
-	JNZ         pair1674
-	JMP         summed1667
+	JNZ         pair1722
+	JMP         summed1715
 
-plain1666:
+plain1714:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1699
+	JNE    half1747
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1700
+	JMP    both1748
 
-half1699:
+half1747:
 	IMUL3Q $0x00000020, CX, R10
 
-both1700:
+both1748:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1701
+	JNE    far1749
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1701:
+far1749:
 	MOVQ $0x00000008, R11
 
-pair1702:
+pair1750:
 	VPERMW.Z   (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z   (R9)(CX*2), Z1, K2, Z8
 	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1703
+	JNE        half1751
 	CMPB       18(AX), $0x00
-	JEQ        near1705
+	JEQ        near1753
 	MOVQ       R10, R12
 	ANDQ       $-256, R12
 	SHRQ       $0x06, R12
@@ -20020,19 +20780,19 @@ pair1702:
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x00000100, R10
-	JMP        asked1706
+	JMP        asked1754
 
-near1705:
+near1753:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1706:
-	JMP both1704
+asked1754:
+	JMP both1752
 
-half1703:
+half1751:
 	CMPB       18(AX), $0x00
-	JEQ        near1707
+	JEQ        near1755
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -20041,14 +20801,14 @@ half1703:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        asked1708
+	JMP        asked1756
 
-near1707:
+near1755:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1708:
-both1704:
+asked1756:
+both1752:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -20057,38 +20817,38 @@ both1704:
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1709
+	JNE         half1757
 	CMPB        18(AX), $0x00
-	JEQ         near1711
-	JMP         asked1712
+	JEQ         near1759
+	JMP         asked1760
 
-near1711:
+near1759:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 
-asked1712:
-	JMP both1710
+asked1760:
+	JMP both1758
 
-half1709:
+half1757:
 	CMPB 18(AX), $0x00
-	JEQ  near1713
-	JMP  asked1714
+	JEQ  near1761
+	JMP  asked1762
 
-near1713:
+near1761:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1714:
-both1710:
+asked1762:
+both1758:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R11
-	JNZ         pair1702
+	JNZ         pair1750
 
-summed1667:
+summed1715:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -20124,19 +20884,19 @@ summed1667:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1664
+	JLE           cols1712
 
-cols1665:
+cols1713:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1716
+	JGT  cols1764
 
-cols1715:
+cols1763:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1717
+	JZ           plain1765
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -20146,50 +20906,50 @@ cols1715:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1719
+	JNE          half1767
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1720
+	JMP          both1768
 
-half1719:
+half1767:
 	IMUL3Q $0x00000020, CX, R10
 
-both1720:
+both1768:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1721
+	JNE    far1769
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1721:
+far1769:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1722
+	JNE    half1770
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1723
+	JMP    both1771
 
-half1722:
+half1770:
 	IMUL3Q $0x00000020, CX, R12
 
-both1723:
+both1771:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1724
+	JNE    far1772
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1724:
+far1772:
 	MOVQ $0x00000008, R13
 
-pair1725:
+pair1773:
 	VPMOVZXWD  (R9)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	ADDQ       32(AX), R9
 	CMPB       40(AX), $0x00
-	JNE        half1726
+	JNE        half1774
 	CMPB       42(AX), $0x00
-	JEQ        near1728
+	JEQ        near1776
 	MOVQ       R10, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -20198,18 +20958,18 @@ pair1725:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R10
-	JMP        asked1729
+	JMP        asked1777
 
-near1728:
+near1776:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1729:
-	JMP both1727
+asked1777:
+	JMP both1775
 
-half1726:
+half1774:
 	CMPB       42(AX), $0x00
-	JEQ        near1730
+	JEQ        near1778
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -20217,21 +20977,21 @@ half1726:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
-	JMP        asked1731
+	JMP        asked1779
 
-near1730:
+near1778:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1731:
-both1727:
+asked1779:
+both1775:
 	VPMOVZXWD  (R11)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 	ADDQ       8(AX), R11
 	CMPB       16(AX), $0x00
-	JNE        half1732
+	JNE        half1780
 	CMPB       18(AX), $0x00
-	JEQ        near1734
+	JEQ        near1782
 	MOVQ       R12, R14
 	ANDQ       $-128, R14
 	SHRQ       $0x06, R14
@@ -20240,18 +21000,18 @@ both1727:
 	PREFETCHT0 16384(R14)
 	PREFETCHT0 20480(R14)
 	ADDQ       $0x00000080, R12
-	JMP        asked1735
+	JMP        asked1783
 
-near1734:
+near1782:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1735:
-	JMP both1733
+asked1783:
+	JMP both1781
 
-half1732:
+half1780:
 	CMPB       18(AX), $0x00
-	JEQ        near1736
+	JEQ        near1784
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -20259,14 +21019,14 @@ half1732:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
-	JMP        asked1737
+	JMP        asked1785
 
-near1736:
+near1784:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1737:
-both1733:
+asked1785:
+both1781:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -20275,93 +21035,93 @@ both1733:
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1738
+	JNE         half1786
 	CMPB        42(AX), $0x00
-	JEQ         near1740
-	JMP         asked1741
+	JEQ         near1788
+	JMP         asked1789
 
-near1740:
+near1788:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1741:
-	JMP both1739
+asked1789:
+	JMP both1787
 
-half1738:
+half1786:
 	CMPB 42(AX), $0x00
-	JEQ  near1742
-	JMP  asked1743
+	JEQ  near1790
+	JMP  asked1791
 
-near1742:
+near1790:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1743:
-both1739:
+asked1791:
+both1787:
 	VPMOVZXWD (R11)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 	ADDQ      8(AX), R11
 	CMPB      16(AX), $0x00
-	JNE       half1744
+	JNE       half1792
 	CMPB      18(AX), $0x00
-	JEQ       near1746
-	JMP       asked1747
+	JEQ       near1794
+	JMP       asked1795
 
-near1746:
+near1794:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1747:
-	JMP both1745
+asked1795:
+	JMP both1793
 
-half1744:
+half1792:
 	CMPB 18(AX), $0x00
-	JEQ  near1748
-	JMP  asked1749
+	JEQ  near1796
+	JMP  asked1797
 
-near1748:
+near1796:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1749:
-both1745:
+asked1797:
+both1793:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1725
-	JMP         summed1718
+	JNZ         pair1773
+	JMP         summed1766
 
-plain1717:
+plain1765:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1750
+	JNE    half1798
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1751
+	JMP    both1799
 
-half1750:
+half1798:
 	IMUL3Q $0x00000020, CX, R10
 
-both1751:
+both1799:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1752
+	JNE    far1800
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1752:
+far1800:
 	MOVQ $0x00000008, R11
 
-pair1753:
+pair1801:
 	VPMOVZXWD  (R9)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	ADDQ       8(AX), R9
 	CMPB       16(AX), $0x00
-	JNE        half1754
+	JNE        half1802
 	CMPB       18(AX), $0x00
-	JEQ        near1756
+	JEQ        near1804
 	MOVQ       R10, R12
 	ANDQ       $-128, R12
 	SHRQ       $0x06, R12
@@ -20370,18 +21130,18 @@ pair1753:
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	ADDQ       $0x00000080, R10
-	JMP        asked1757
+	JMP        asked1805
 
-near1756:
+near1804:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1757:
-	JMP both1755
+asked1805:
+	JMP both1803
 
-half1754:
+half1802:
 	CMPB       18(AX), $0x00
-	JEQ        near1758
+	JEQ        near1806
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -20389,49 +21149,49 @@ half1754:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
-	JMP        asked1759
+	JMP        asked1807
 
-near1758:
+near1806:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1759:
-both1755:
+asked1807:
+both1803:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1760
+	JNE         half1808
 	CMPB        18(AX), $0x00
-	JEQ         near1762
-	JMP         asked1763
+	JEQ         near1810
+	JMP         asked1811
 
-near1762:
+near1810:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1763:
-	JMP both1761
+asked1811:
+	JMP both1809
 
-half1760:
+half1808:
 	CMPB 18(AX), $0x00
-	JEQ  near1764
-	JMP  asked1765
+	JEQ  near1812
+	JMP  asked1813
 
-near1764:
+near1812:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1765:
-both1761:
+asked1813:
+both1809:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1753
+	JNZ         pair1801
 
-summed1718:
+summed1766:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -20451,16 +21211,16 @@ summed1718:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1715
+	JLE           cols1763
 
-cols1716:
+cols1764:
 	CMPQ         CX, R8
-	JGE          row1766
+	JGE          row1814
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1767
+	JZ           plain1815
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -20470,50 +21230,50 @@ cols1716:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R9
 	CMPB         40(AX), $0x00
-	JNE          half1769
+	JNE          half1817
 	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1770
+	JMP          both1818
 
-half1769:
+half1817:
 	IMUL3Q $0x00000020, CX, R10
 
-both1770:
+both1818:
 	ADDQ   SI, R10
 	CMPB   42(AX), $0x00
-	JNE    far1771
+	JNE    far1819
 	MOVQ   32(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1771:
+far1819:
 	MOVQ   BX, R11
 	CMPB   16(AX), $0x00
-	JNE    half1772
+	JNE    half1820
 	IMUL3Q $0x00000040, CX, R12
-	JMP    both1773
+	JMP    both1821
 
-half1772:
+half1820:
 	IMUL3Q $0x00000020, CX, R12
 
-both1773:
+both1821:
 	ADDQ   BX, R12
 	CMPB   18(AX), $0x00
-	JNE    far1774
+	JNE    far1822
 	MOVQ   8(AX), R13
 	IMUL3Q $0x00000010, R13, R13
 	ADDQ   R13, R12
 
-far1774:
+far1822:
 	MOVQ $0x00000008, R13
 
-pair1775:
+pair1823:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1776
+	JNE         half1824
 	CMPB        42(AX), $0x00
-	JEQ         near1778
+	JEQ         near1826
 	MOVQ        R10, R14
 	ANDQ        $-128, R14
 	SHRQ        $0x06, R14
@@ -20522,18 +21282,18 @@ pair1775:
 	PREFETCHT0  16384(R14)
 	PREFETCHT0  20480(R14)
 	ADDQ        $0x00000080, R10
-	JMP         asked1779
+	JMP         asked1827
 
-near1778:
+near1826:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1779:
-	JMP both1777
+asked1827:
+	JMP both1825
 
-half1776:
+half1824:
 	CMPB       42(AX), $0x00
-	JEQ        near1780
+	JEQ        near1828
 	MOVQ       R10, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -20541,21 +21301,21 @@ half1776:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R10
-	JMP        asked1781
+	JMP        asked1829
 
-near1780:
+near1828:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1781:
-both1777:
+asked1829:
+both1825:
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
 	CMPB        16(AX), $0x00
-	JNE         half1782
+	JNE         half1830
 	CMPB        18(AX), $0x00
-	JEQ         near1784
+	JEQ         near1832
 	MOVQ        R12, R14
 	ANDQ        $-128, R14
 	SHRQ        $0x06, R14
@@ -20564,18 +21324,18 @@ both1777:
 	PREFETCHT0  16384(R14)
 	PREFETCHT0  20480(R14)
 	ADDQ        $0x00000080, R12
-	JMP         asked1785
+	JMP         asked1833
 
-near1784:
+near1832:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1785:
-	JMP both1783
+asked1833:
+	JMP both1831
 
-half1782:
+half1830:
 	CMPB       18(AX), $0x00
-	JEQ        near1786
+	JEQ        near1834
 	MOVQ       R12, R14
 	ANDQ       $-64, R14
 	SHRQ       $0x06, R14
@@ -20583,14 +21343,14 @@ half1782:
 	SHLQ       $0x06, R14
 	PREFETCHT0 16384(R14)
 	ADDQ       $0x00000040, R12
-	JMP        asked1787
+	JMP        asked1835
 
-near1786:
+near1834:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1787:
-both1783:
+asked1835:
+both1831:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -20599,93 +21359,93 @@ both1783:
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
 	CMPB        40(AX), $0x00
-	JNE         half1788
+	JNE         half1836
 	CMPB        42(AX), $0x00
-	JEQ         near1790
-	JMP         asked1791
+	JEQ         near1838
+	JMP         asked1839
 
-near1790:
+near1838:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1791:
-	JMP both1789
+asked1839:
+	JMP both1837
 
-half1788:
+half1836:
 	CMPB 42(AX), $0x00
-	JEQ  near1792
-	JMP  asked1793
+	JEQ  near1840
+	JMP  asked1841
 
-near1792:
+near1840:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1793:
-both1789:
+asked1841:
+both1837:
 	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R11
 	CMPB        16(AX), $0x00
-	JNE         half1794
+	JNE         half1842
 	CMPB        18(AX), $0x00
-	JEQ         near1796
-	JMP         asked1797
+	JEQ         near1844
+	JMP         asked1845
 
-near1796:
+near1844:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000040, R12
 
-asked1797:
-	JMP both1795
+asked1845:
+	JMP both1843
 
-half1794:
+half1842:
 	CMPB 18(AX), $0x00
-	JEQ  near1798
-	JMP  asked1799
+	JEQ  near1846
+	JMP  asked1847
 
-near1798:
+near1846:
 	PREFETCHT0 (R12)
 	ADDQ       $0x00000020, R12
 
-asked1799:
-both1795:
+asked1847:
+both1843:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R13
-	JNZ         pair1775
-	JMP         summed1768
+	JNZ         pair1823
+	JMP         summed1816
 
-plain1767:
+plain1815:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half1800
+	JNE    half1848
 	IMUL3Q $0x00000040, CX, R10
-	JMP    both1801
+	JMP    both1849
 
-half1800:
+half1848:
 	IMUL3Q $0x00000020, CX, R10
 
-both1801:
+both1849:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far1802
+	JNE    far1850
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000010, R11, R11
 	ADDQ   R11, R10
 
-far1802:
+far1850:
 	MOVQ $0x00000008, R11
 
-pair1803:
+pair1851:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1804
+	JNE         half1852
 	CMPB        18(AX), $0x00
-	JEQ         near1806
+	JEQ         near1854
 	MOVQ        R10, R12
 	ANDQ        $-128, R12
 	SHRQ        $0x06, R12
@@ -20694,18 +21454,18 @@ pair1803:
 	PREFETCHT0  16384(R12)
 	PREFETCHT0  20480(R12)
 	ADDQ        $0x00000080, R10
-	JMP         asked1807
+	JMP         asked1855
 
-near1806:
+near1854:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1807:
-	JMP both1805
+asked1855:
+	JMP both1853
 
-half1804:
+half1852:
 	CMPB       18(AX), $0x00
-	JEQ        near1808
+	JEQ        near1856
 	MOVQ       R10, R12
 	ANDQ       $-64, R12
 	SHRQ       $0x06, R12
@@ -20713,49 +21473,49 @@ half1804:
 	SHLQ       $0x06, R12
 	PREFETCHT0 16384(R12)
 	ADDQ       $0x00000040, R10
-	JMP        asked1809
+	JMP        asked1857
 
-near1808:
+near1856:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1809:
-both1805:
+asked1857:
+both1853:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
 	CMPB        16(AX), $0x00
-	JNE         half1810
+	JNE         half1858
 	CMPB        18(AX), $0x00
-	JEQ         near1812
-	JMP         asked1813
+	JEQ         near1860
+	JMP         asked1861
 
-near1812:
+near1860:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000040, R10
 
-asked1813:
-	JMP both1811
+asked1861:
+	JMP both1859
 
-half1810:
+half1858:
 	CMPB 18(AX), $0x00
-	JEQ  near1814
-	JMP  asked1815
+	JEQ  near1862
+	JMP  asked1863
 
-near1814:
+near1862:
 	PREFETCHT0 (R10)
 	ADDQ       $0x00000020, R10
 
-asked1815:
-both1811:
+asked1863:
+both1859:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R11
-	JNZ         pair1803
+	JNZ         pair1851
 
-summed1768:
+summed1816:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -20773,7 +21533,7 @@ summed1768:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1766:
+row1814:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -20807,19 +21567,19 @@ row1766:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1662
+	JMP  group1710
 
-group1663:
-wide1660:
-group1816:
+group1711:
+wide1708:
+group1864:
 	CMPQ DI, $0x08
-	JLT  group1817
+	JLT  group1865
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1819
+	JGT  cols1867
 
-cols1818:
+cols1866:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20832,7 +21592,7 @@ cols1818:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1820
+	JZ      plain1868
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -20847,52 +21607,52 @@ cols1818:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1822
+	JNE     half1870
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1823
+	JMP     both1871
 
-half1822:
+half1870:
 	IMUL3Q $0x00000010, CX, R9
 
-both1823:
+both1871:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1824
+	JNE    far1872
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1824:
+far1872:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1825
+	JNE    half1873
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1826
+	JMP    both1874
 
-half1825:
+half1873:
 	IMUL3Q $0x00000010, CX, R11
 
-both1826:
+both1874:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1827
+	JNE    far1875
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1827:
+far1875:
 	MOVQ $0x00000004, R12
 
-pair1828:
+pair1876:
 	CMPB      40(AX), $0x00
-	JNE       half1829
+	JNE       half1877
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1830
+	JMP       both1878
 
-half1829:
+half1877:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -20906,12 +21666,12 @@ half1829:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1830:
+both1878:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1831
+	JNE        half1879
 	CMPB       42(AX), $0x00
-	JEQ        near1833
+	JEQ        near1881
 	MOVQ       R9, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20922,19 +21682,19 @@ both1830:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R9
-	JMP        asked1834
+	JMP        asked1882
 
-near1833:
+near1881:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1834:
-	JMP both1832
+asked1882:
+	JMP both1880
 
-half1831:
+half1879:
 	CMPB       42(AX), $0x00
-	JEQ        near1835
+	JEQ        near1883
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20943,23 +21703,23 @@ half1831:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1836
+	JMP        asked1884
 
-near1835:
+near1883:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1836:
-both1832:
+asked1884:
+both1880:
 	CMPB      16(AX), $0x00
-	JNE       half1837
+	JNE       half1885
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1838
+	JMP       both1886
 
-half1837:
+half1885:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -20973,12 +21733,12 @@ half1837:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1838:
+both1886:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1839
+	JNE        half1887
 	CMPB       18(AX), $0x00
-	JEQ        near1841
+	JEQ        near1889
 	MOVQ       R11, R13
 	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
@@ -20989,19 +21749,19 @@ both1838:
 	PREFETCHT0 24576(R13)
 	PREFETCHT0 28672(R13)
 	ADDQ       $0x00000100, R11
-	JMP        asked1842
+	JMP        asked1890
 
-near1841:
+near1889:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1842:
-	JMP both1840
+asked1890:
+	JMP both1888
 
-half1839:
+half1887:
 	CMPB       18(AX), $0x00
-	JEQ        near1843
+	JEQ        near1891
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21010,14 +21770,14 @@ half1839:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1844
+	JMP        asked1892
 
-near1843:
+near1891:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1844:
-both1840:
+asked1892:
+both1888:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -21035,14 +21795,14 @@ both1840:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	CMPB        40(AX), $0x00
-	JNE         half1845
+	JNE         half1893
 	VCVTPS2PD   (R8)(CX*4), Z16
 	VCVTPS2PD   32(R8)(CX*4), Z17
 	VCVTPS2PD   64(R8)(CX*4), Z18
 	VCVTPS2PD   96(R8)(CX*4), Z19
-	JMP         both1846
+	JMP         both1894
 
-half1845:
+half1893:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -21056,42 +21816,42 @@ half1845:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1846:
+both1894:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1847
+	JNE  half1895
 	CMPB 42(AX), $0x00
-	JEQ  near1849
-	JMP  asked1850
+	JEQ  near1897
+	JMP  asked1898
 
-near1849:
+near1897:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1850:
-	JMP both1848
+asked1898:
+	JMP both1896
 
-half1847:
+half1895:
 	CMPB 42(AX), $0x00
-	JEQ  near1851
-	JMP  asked1852
+	JEQ  near1899
+	JMP  asked1900
 
-near1851:
+near1899:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1852:
-both1848:
+asked1900:
+both1896:
 	CMPB      16(AX), $0x00
-	JNE       half1853
+	JNE       half1901
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1854
+	JMP       both1902
 
-half1853:
+half1901:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -21105,33 +21865,33 @@ half1853:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1854:
+both1902:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1855
+	JNE  half1903
 	CMPB 18(AX), $0x00
-	JEQ  near1857
-	JMP  asked1858
+	JEQ  near1905
+	JMP  asked1906
 
-near1857:
+near1905:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 
-asked1858:
-	JMP both1856
+asked1906:
+	JMP both1904
 
-half1855:
+half1903:
 	CMPB 18(AX), $0x00
-	JEQ  near1859
-	JMP  asked1860
+	JEQ  near1907
+	JMP  asked1908
 
-near1859:
+near1907:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1860:
-both1856:
+asked1908:
+both1904:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -21149,40 +21909,40 @@ both1856:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JNZ         pair1828
-	JMP         summed1821
+	JNZ         pair1876
+	JMP         summed1869
 
-plain1820:
+plain1868:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1861
+	JNE    half1909
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1862
+	JMP    both1910
 
-half1861:
+half1909:
 	IMUL3Q $0x00000010, CX, R9
 
-both1862:
+both1910:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1863
+	JNE    far1911
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1863:
+far1911:
 	MOVQ $0x00000004, R10
 
-pair1864:
+pair1912:
 	CMPB      16(AX), $0x00
-	JNE       half1865
+	JNE       half1913
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1866
+	JMP       both1914
 
-half1865:
+half1913:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21196,12 +21956,12 @@ half1865:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1866:
+both1914:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1867
+	JNE        half1915
 	CMPB       18(AX), $0x00
-	JEQ        near1869
+	JEQ        near1917
 	MOVQ       R9, R11
 	ANDQ       $-256, R11
 	SHRQ       $0x06, R11
@@ -21212,19 +21972,19 @@ both1866:
 	PREFETCHT0 24576(R11)
 	PREFETCHT0 28672(R11)
 	ADDQ       $0x00000100, R9
-	JMP        asked1870
+	JMP        asked1918
 
-near1869:
+near1917:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1870:
-	JMP both1868
+asked1918:
+	JMP both1916
 
-half1867:
+half1915:
 	CMPB       18(AX), $0x00
-	JEQ        near1871
+	JEQ        near1919
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21233,14 +21993,14 @@ half1867:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1872
+	JMP        asked1920
 
-near1871:
+near1919:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1872:
-both1868:
+asked1920:
+both1916:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -21250,14 +22010,14 @@ both1868:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	CMPB        16(AX), $0x00
-	JNE         half1873
+	JNE         half1921
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
 	VCVTPS2PD   64(R8)(CX*4), Z10
 	VCVTPS2PD   96(R8)(CX*4), Z11
-	JMP         both1874
+	JMP         both1922
 
-half1873:
+half1921:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21271,33 +22031,33 @@ half1873:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1874:
+both1922:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1875
+	JNE  half1923
 	CMPB 18(AX), $0x00
-	JEQ  near1877
-	JMP  asked1878
+	JEQ  near1925
+	JMP  asked1926
 
-near1877:
+near1925:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       $0x00000080, R9
 
-asked1878:
-	JMP both1876
+asked1926:
+	JMP both1924
 
-half1875:
+half1923:
 	CMPB 18(AX), $0x00
-	JEQ  near1879
-	JMP  asked1880
+	JEQ  near1927
+	JMP  asked1928
 
-near1879:
+near1927:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1880:
-both1876:
+asked1928:
+both1924:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -21307,9 +22067,9 @@ both1876:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JNZ         pair1864
+	JNZ         pair1912
 
-summed1821:
+summed1869:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21323,14 +22083,14 @@ summed1821:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1818
+	JLE     cols1866
 
-cols1819:
+cols1867:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1882
+	JGT  cols1930
 
-cols1881:
+cols1929:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -21339,7 +22099,7 @@ cols1881:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1883
+	JZ      plain1931
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -21348,50 +22108,50 @@ cols1881:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1885
+	JNE     half1933
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1886
+	JMP     both1934
 
-half1885:
+half1933:
 	IMUL3Q $0x00000010, CX, R9
 
-both1886:
+both1934:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1887
+	JNE    far1935
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1887:
+far1935:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1888
+	JNE    half1936
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1889
+	JMP    both1937
 
-half1888:
+half1936:
 	IMUL3Q $0x00000010, CX, R11
 
-both1889:
+both1937:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1890
+	JNE    far1938
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1890:
+far1938:
 	MOVQ $0x00000004, R12
 
-pair1891:
+pair1939:
 	CMPB      40(AX), $0x00
-	JNE       half1892
+	JNE       half1940
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1893
+	JMP       both1941
 
-half1892:
+half1940:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21399,12 +22159,12 @@ half1892:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1893:
+both1941:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1894
+	JNE        half1942
 	CMPB       42(AX), $0x00
-	JEQ        near1896
+	JEQ        near1944
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21413,18 +22173,18 @@ both1893:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R9
-	JMP        asked1897
+	JMP        asked1945
 
-near1896:
+near1944:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1897:
-	JMP both1895
+asked1945:
+	JMP both1943
 
-half1894:
+half1942:
 	CMPB       42(AX), $0x00
-	JEQ        near1898
+	JEQ        near1946
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21432,21 +22192,21 @@ half1894:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1899
+	JMP        asked1947
 
-near1898:
+near1946:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1899:
-both1895:
+asked1947:
+both1943:
 	CMPB      16(AX), $0x00
-	JNE       half1900
+	JNE       half1948
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1901
+	JMP       both1949
 
-half1900:
+half1948:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -21454,12 +22214,12 @@ half1900:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1901:
+both1949:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1902
+	JNE        half1950
 	CMPB       18(AX), $0x00
-	JEQ        near1904
+	JEQ        near1952
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21468,18 +22228,18 @@ both1901:
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
 	ADDQ       $0x00000080, R11
-	JMP        asked1905
+	JMP        asked1953
 
-near1904:
+near1952:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1905:
-	JMP both1903
+asked1953:
+	JMP both1951
 
-half1902:
+half1950:
 	CMPB       18(AX), $0x00
-	JEQ        near1906
+	JEQ        near1954
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21487,14 +22247,14 @@ half1902:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1907
+	JMP        asked1955
 
-near1906:
+near1954:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1907:
-both1903:
+asked1955:
+both1951:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21504,12 +22264,12 @@ both1903:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	CMPB        40(AX), $0x00
-	JNE         half1908
+	JNE         half1956
 	VCVTPS2PD   (R8)(CX*4), Z8
 	VCVTPS2PD   32(R8)(CX*4), Z9
-	JMP         both1909
+	JMP         both1957
 
-half1908:
+half1956:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21517,39 +22277,39 @@ half1908:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1909:
+both1957:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1910
+	JNE  half1958
 	CMPB 42(AX), $0x00
-	JEQ  near1912
-	JMP  asked1913
+	JEQ  near1960
+	JMP  asked1961
 
-near1912:
+near1960:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1913:
-	JMP both1911
+asked1961:
+	JMP both1959
 
-half1910:
+half1958:
 	CMPB 42(AX), $0x00
-	JEQ  near1914
-	JMP  asked1915
+	JEQ  near1962
+	JMP  asked1963
 
-near1914:
+near1962:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1915:
-both1911:
+asked1963:
+both1959:
 	CMPB      16(AX), $0x00
-	JNE       half1916
+	JNE       half1964
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1917
+	JMP       both1965
 
-half1916:
+half1964:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -21557,32 +22317,32 @@ half1916:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1917:
+both1965:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1918
+	JNE  half1966
 	CMPB 18(AX), $0x00
-	JEQ  near1920
-	JMP  asked1921
+	JEQ  near1968
+	JMP  asked1969
 
-near1920:
+near1968:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000040, R11
 
-asked1921:
-	JMP both1919
+asked1969:
+	JMP both1967
 
-half1918:
+half1966:
 	CMPB 18(AX), $0x00
-	JEQ  near1922
-	JMP  asked1923
+	JEQ  near1970
+	JMP  asked1971
 
-near1922:
+near1970:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1923:
-both1919:
+asked1971:
+both1967:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21592,38 +22352,38 @@ both1919:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JNZ         pair1891
-	JMP         summed1884
+	JNZ         pair1939
+	JMP         summed1932
 
-plain1883:
+plain1931:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1924
+	JNE    half1972
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1925
+	JMP    both1973
 
-half1924:
+half1972:
 	IMUL3Q $0x00000010, CX, R9
 
-both1925:
+both1973:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1926
+	JNE    far1974
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1926:
+far1974:
 	MOVQ $0x00000004, R10
 
-pair1927:
+pair1975:
 	CMPB      16(AX), $0x00
-	JNE       half1928
+	JNE       half1976
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1929
+	JMP       both1977
 
-half1928:
+half1976:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21631,12 +22391,12 @@ half1928:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1929:
+both1977:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1930
+	JNE        half1978
 	CMPB       18(AX), $0x00
-	JEQ        near1932
+	JEQ        near1980
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21645,18 +22405,18 @@ both1929:
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
 	ADDQ       $0x00000080, R9
-	JMP        asked1933
+	JMP        asked1981
 
-near1932:
+near1980:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1933:
-	JMP both1931
+asked1981:
+	JMP both1979
 
-half1930:
+half1978:
 	CMPB       18(AX), $0x00
-	JEQ        near1934
+	JEQ        near1982
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -21664,25 +22424,25 @@ half1930:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1935
+	JMP        asked1983
 
-near1934:
+near1982:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1935:
-both1931:
+asked1983:
+both1979:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	CMPB        16(AX), $0x00
-	JNE         half1936
+	JNE         half1984
 	VCVTPS2PD   (R8)(CX*4), Z4
 	VCVTPS2PD   32(R8)(CX*4), Z5
-	JMP         both1937
+	JMP         both1985
 
-half1936:
+half1984:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21690,40 +22450,40 @@ half1936:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1937:
+both1985:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half1938
+	JNE  half1986
 	CMPB 18(AX), $0x00
-	JEQ  near1940
-	JMP  asked1941
+	JEQ  near1988
+	JMP  asked1989
 
-near1940:
+near1988:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000040, R9
 
-asked1941:
-	JMP both1939
+asked1989:
+	JMP both1987
 
-half1938:
+half1986:
 	CMPB 18(AX), $0x00
-	JEQ  near1942
-	JMP  asked1943
+	JEQ  near1990
+	JMP  asked1991
 
-near1942:
+near1990:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1943:
-both1939:
+asked1991:
+both1987:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JNZ         pair1927
+	JNZ         pair1975
 
-summed1884:
+summed1932:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21733,79 +22493,79 @@ summed1884:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1881
+	JLE     cols1929
 
-cols1882:
+cols1930:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1945
+	JGT  cols1993
 
-cols1944:
+cols1992:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1946
+	JZ      plain1994
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1948
+	JNE     half1996
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1949
+	JMP     both1997
 
-half1948:
+half1996:
 	IMUL3Q $0x00000010, CX, R9
 
-both1949:
+both1997:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1950
+	JNE    far1998
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1950:
+far1998:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1951
+	JNE    half1999
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1952
+	JMP    both2000
 
-half1951:
+half1999:
 	IMUL3Q $0x00000010, CX, R11
 
-both1952:
+both2000:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1953
+	JNE    far2001
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1953:
+far2001:
 	MOVQ $0x00000004, R12
 
-pair1954:
+pair2002:
 	CMPB      40(AX), $0x00
-	JNE       half1955
+	JNE       half2003
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1956
+	JMP       both2004
 
-half1955:
+half2003:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1956:
+both2004:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1957
+	JNE        half2005
 	CMPB       42(AX), $0x00
-	JEQ        near1959
+	JEQ        near2007
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21813,18 +22573,18 @@ both1956:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked1960
+	JMP        asked2008
 
-near1959:
+near2007:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1960:
-	JMP both1958
+asked2008:
+	JMP both2006
 
-half1957:
+half2005:
 	CMPB       42(AX), $0x00
-	JEQ        near1961
+	JEQ        near2009
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21832,30 +22592,30 @@ half1957:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked1962
+	JMP        asked2010
 
-near1961:
+near2009:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1962:
-both1958:
+asked2010:
+both2006:
 	CMPB      16(AX), $0x00
-	JNE       half1963
+	JNE       half2011
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1964
+	JMP       both2012
 
-half1963:
+half2011:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1964:
+both2012:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1965
+	JNE        half2013
 	CMPB       18(AX), $0x00
-	JEQ        near1967
+	JEQ        near2015
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21863,18 +22623,18 @@ both1964:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked1968
+	JMP        asked2016
 
-near1967:
+near2015:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1968:
-	JMP both1966
+asked2016:
+	JMP both2014
 
-half1965:
+half2013:
 	CMPB       18(AX), $0x00
-	JEQ        near1969
+	JEQ        near2017
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -21882,136 +22642,136 @@ half1965:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked1970
+	JMP        asked2018
 
-near1969:
+near2017:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1970:
-both1966:
+asked2018:
+both2014:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half1971
+	JNE         half2019
 	VCVTPS2PD   (R8)(CX*4), Z4
-	JMP         both1972
+	JMP         both2020
 
-half1971:
+half2019:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1972:
+both2020:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half1973
+	JNE  half2021
 	CMPB 42(AX), $0x00
-	JEQ  near1975
-	JMP  asked1976
+	JEQ  near2023
+	JMP  asked2024
 
-near1975:
+near2023:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1976:
-	JMP both1974
+asked2024:
+	JMP both2022
 
-half1973:
+half2021:
 	CMPB 42(AX), $0x00
-	JEQ  near1977
-	JMP  asked1978
+	JEQ  near2025
+	JMP  asked2026
 
-near1977:
+near2025:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1978:
-both1974:
+asked2026:
+both2022:
 	CMPB      16(AX), $0x00
-	JNE       half1979
+	JNE       half2027
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1980
+	JMP       both2028
 
-half1979:
+half2027:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1980:
+both2028:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half1981
+	JNE  half2029
 	CMPB 18(AX), $0x00
-	JEQ  near1983
-	JMP  asked1984
+	JEQ  near2031
+	JMP  asked2032
 
-near1983:
+near2031:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked1984:
-	JMP both1982
+asked2032:
+	JMP both2030
 
-half1981:
+half2029:
 	CMPB 18(AX), $0x00
-	JEQ  near1985
-	JMP  asked1986
+	JEQ  near2033
+	JMP  asked2034
 
-near1985:
+near2033:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked1986:
-both1982:
+asked2034:
+both2030:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1954
-	JMP         summed1947
+	JNZ         pair2002
+	JMP         summed1995
 
-plain1946:
+plain1994:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1987
+	JNE    half2035
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1988
+	JMP    both2036
 
-half1987:
+half2035:
 	IMUL3Q $0x00000010, CX, R9
 
-both1988:
+both2036:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1989
+	JNE    far2037
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1989:
+far2037:
 	MOVQ $0x00000004, R10
 
-pair1990:
+pair2038:
 	CMPB      16(AX), $0x00
-	JNE       half1991
+	JNE       half2039
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1992
+	JMP       both2040
 
-half1991:
+half2039:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1992:
+both2040:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1993
+	JNE        half2041
 	CMPB       18(AX), $0x00
-	JEQ        near1995
+	JEQ        near2043
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22019,18 +22779,18 @@ both1992:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked1996
+	JMP        asked2044
 
-near1995:
+near2043:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked1996:
-	JMP both1994
+asked2044:
+	JMP both2042
 
-half1993:
+half2041:
 	CMPB       18(AX), $0x00
-	JEQ        near1997
+	JEQ        near2045
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22038,58 +22798,58 @@ half1993:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked1998
+	JMP        asked2046
 
-near1997:
+near2045:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked1998:
-both1994:
+asked2046:
+both2042:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half1999
+	JNE         half2047
 	VCVTPS2PD   (R8)(CX*4), Z2
-	JMP         both2000
+	JMP         both2048
 
-half1999:
+half2047:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both2000:
+both2048:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2001
+	JNE  half2049
 	CMPB 18(AX), $0x00
-	JEQ  near2003
-	JMP  asked2004
+	JEQ  near2051
+	JMP  asked2052
 
-near2003:
+near2051:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2004:
-	JMP both2002
+asked2052:
+	JMP both2050
 
-half2001:
+half2049:
 	CMPB 18(AX), $0x00
-	JEQ  near2005
-	JMP  asked2006
+	JEQ  near2053
+	JMP  asked2054
 
-near2005:
+near2053:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2006:
-both2002:
+asked2054:
+both2050:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1990
+	JNZ         pair2038
 
-summed1947:
+summed1995:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22097,76 +22857,76 @@ summed1947:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1944
+	JLE     cols1992
 
-cols1945:
+cols1993:
 	CMPQ    CX, DX
-	JGE     row2007
+	JGE     row2055
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2008
+	JZ      plain2056
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2010
+	JNE     half2058
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2011
+	JMP     both2059
 
-half2010:
+half2058:
 	IMUL3Q $0x00000010, CX, R9
 
-both2011:
+both2059:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2012
+	JNE    far2060
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2012:
+far2060:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2013
+	JNE    half2061
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2014
+	JMP    both2062
 
-half2013:
+half2061:
 	IMUL3Q $0x00000010, CX, R11
 
-both2014:
+both2062:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2015
+	JNE    far2063
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2015:
+far2063:
 	MOVQ $0x00000004, R12
 
-pair2016:
+pair2064:
 	CMPB        40(AX), $0x00
-	JNE         half2017
+	JNE         half2065
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2018
+	JMP         both2066
 
-half2017:
+half2065:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2018:
+both2066:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2019
+	JNE        half2067
 	CMPB       42(AX), $0x00
-	JEQ        near2021
+	JEQ        near2069
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22174,18 +22934,18 @@ both2018:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked2022
+	JMP        asked2070
 
-near2021:
+near2069:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2022:
-	JMP both2020
+asked2070:
+	JMP both2068
 
-half2019:
+half2067:
 	CMPB       42(AX), $0x00
-	JEQ        near2023
+	JEQ        near2071
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22193,30 +22953,30 @@ half2019:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2024
+	JMP        asked2072
 
-near2023:
+near2071:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2024:
-both2020:
+asked2072:
+both2068:
 	CMPB        16(AX), $0x00
-	JNE         half2025
+	JNE         half2073
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both2026
+	JMP         both2074
 
-half2025:
+half2073:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2026:
+both2074:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2027
+	JNE        half2075
 	CMPB       18(AX), $0x00
-	JEQ        near2029
+	JEQ        near2077
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22224,18 +22984,18 @@ both2026:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked2030
+	JMP        asked2078
 
-near2029:
+near2077:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2030:
-	JMP both2028
+asked2078:
+	JMP both2076
 
-half2027:
+half2075:
 	CMPB       18(AX), $0x00
-	JEQ        near2031
+	JEQ        near2079
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -22243,136 +23003,136 @@ half2027:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2032
+	JMP        asked2080
 
-near2031:
+near2079:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2032:
-both2028:
+asked2080:
+both2076:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	CMPB        40(AX), $0x00
-	JNE         half2033
+	JNE         half2081
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2034
+	JMP         both2082
 
-half2033:
+half2081:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2034:
+both2082:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2035
+	JNE  half2083
 	CMPB 42(AX), $0x00
-	JEQ  near2037
-	JMP  asked2038
+	JEQ  near2085
+	JMP  asked2086
 
-near2037:
+near2085:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2038:
-	JMP both2036
+asked2086:
+	JMP both2084
 
-half2035:
+half2083:
 	CMPB 42(AX), $0x00
-	JEQ  near2039
-	JMP  asked2040
+	JEQ  near2087
+	JMP  asked2088
 
-near2039:
+near2087:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2040:
-both2036:
+asked2088:
+both2084:
 	CMPB        16(AX), $0x00
-	JNE         half2041
+	JNE         half2089
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both2042
+	JMP         both2090
 
-half2041:
+half2089:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2042:
+both2090:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2043
+	JNE  half2091
 	CMPB 18(AX), $0x00
-	JEQ  near2045
-	JMP  asked2046
+	JEQ  near2093
+	JMP  asked2094
 
-near2045:
+near2093:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2046:
-	JMP both2044
+asked2094:
+	JMP both2092
 
-half2043:
+half2091:
 	CMPB 18(AX), $0x00
-	JEQ  near2047
-	JMP  asked2048
+	JEQ  near2095
+	JMP  asked2096
 
-near2047:
+near2095:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2048:
-both2044:
+asked2096:
+both2092:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair2016
-	JMP         summed2009
+	JNZ         pair2064
+	JMP         summed2057
 
-plain2008:
+plain2056:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2049
+	JNE    half2097
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2050
+	JMP    both2098
 
-half2049:
+half2097:
 	IMUL3Q $0x00000010, CX, R9
 
-both2050:
+both2098:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2051
+	JNE    far2099
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2051:
+far2099:
 	MOVQ $0x00000004, R10
 
-pair2052:
+pair2100:
 	CMPB        16(AX), $0x00
-	JNE         half2053
+	JNE         half2101
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2054
+	JMP         both2102
 
-half2053:
+half2101:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2054:
+both2102:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2055
+	JNE        half2103
 	CMPB       18(AX), $0x00
-	JEQ        near2057
+	JEQ        near2105
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22380,18 +23140,18 @@ both2054:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked2058
+	JMP        asked2106
 
-near2057:
+near2105:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2058:
-	JMP both2056
+asked2106:
+	JMP both2104
 
-half2055:
+half2103:
 	CMPB       18(AX), $0x00
-	JEQ        near2059
+	JEQ        near2107
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -22399,64 +23159,64 @@ half2055:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2060
+	JMP        asked2108
 
-near2059:
+near2107:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2060:
-both2056:
+asked2108:
+both2104:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	CMPB        16(AX), $0x00
-	JNE         half2061
+	JNE         half2109
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2062
+	JMP         both2110
 
-half2061:
+half2109:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2062:
+both2110:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2063
+	JNE  half2111
 	CMPB 18(AX), $0x00
-	JEQ  near2065
-	JMP  asked2066
+	JEQ  near2113
+	JMP  asked2114
 
-near2065:
+near2113:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2066:
-	JMP both2064
+asked2114:
+	JMP both2112
 
-half2063:
+half2111:
 	CMPB 18(AX), $0x00
-	JEQ  near2067
-	JMP  asked2068
+	JEQ  near2115
+	JMP  asked2116
 
-near2067:
+near2115:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2068:
-both2064:
+asked2116:
+both2112:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair2052
+	JNZ         pair2100
 
-summed2009:
+summed2057:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row2007:
+row2055:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -22474,18 +23234,18 @@ row2007:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group1816
+	JMP  group1864
 
-group1817:
-group2069:
+group1865:
+group2117:
 	CMPQ DI, $0x01
-	JLT  group2070
+	JLT  group2118
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols2072
+	JGT  cols2120
 
-cols2071:
+cols2119:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -22498,7 +23258,7 @@ cols2071:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2073
+	JZ      plain2121
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -22513,49 +23273,49 @@ cols2071:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2075
+	JNE     half2123
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2076
+	JMP     both2124
 
-half2075:
+half2123:
 	IMUL3Q $0x00000002, CX, R9
 
-both2076:
+both2124:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2077
+	JNE    far2125
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2077:
+far2125:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2078
+	JNE    half2126
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2079
+	JMP    both2127
 
-half2078:
+half2126:
 	IMUL3Q $0x00000002, CX, R10
 
-both2079:
+both2127:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2080
+	JNE    far2128
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2080:
+far2128:
 	CMPB      40(AX), $0x00
-	JNE       half2081
+	JNE       half2129
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both2082
+	JMP       both2130
 
-half2081:
+half2129:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -22569,17 +23329,17 @@ half2081:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both2082:
+both2130:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2083
+	JNE       half2131
 	VCVTPS2PD (R9)(CX*4), Z20
 	VCVTPS2PD 32(R9)(CX*4), Z21
 	VCVTPS2PD 64(R9)(CX*4), Z22
 	VCVTPS2PD 96(R9)(CX*4), Z23
-	JMP       both2084
+	JMP       both2132
 
-half2083:
+half2131:
 	VPMOVZXWD (R9)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -22593,7 +23353,7 @@ half2083:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both2084:
+both2132:
 	ADDQ        8(AX), R9
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
@@ -22611,36 +23371,36 @@ both2084:
 	VMULPD      Z15, Z23, Z23
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
-	JMP         summed2074
+	JMP         summed2122
 
-plain2073:
+plain2121:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2085
+	JNE    half2133
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2086
+	JMP    both2134
 
-half2085:
+half2133:
 	IMUL3Q $0x00000002, CX, R9
 
-both2086:
+both2134:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2087
+	JNE    far2135
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2087:
+far2135:
 	CMPB      16(AX), $0x00
-	JNE       half2088
+	JNE       half2136
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both2089
+	JMP       both2137
 
-half2088:
+half2136:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -22654,7 +23414,7 @@ half2088:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both2089:
+both2137:
 	ADDQ        8(AX), R8
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
@@ -22665,7 +23425,7 @@ both2089:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 
-summed2074:
+summed2122:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22679,14 +23439,14 @@ summed2074:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2071
+	JLE     cols2119
 
-cols2072:
+cols2120:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2091
+	JGT  cols2139
 
-cols2090:
+cols2138:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -22695,7 +23455,7 @@ cols2090:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2092
+	JZ      plain2140
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -22704,47 +23464,47 @@ cols2090:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2094
+	JNE     half2142
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2095
+	JMP     both2143
 
-half2094:
+half2142:
 	IMUL3Q $0x00000002, CX, R9
 
-both2095:
+both2143:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2096
+	JNE    far2144
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2096:
+far2144:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2097
+	JNE    half2145
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2098
+	JMP    both2146
 
-half2097:
+half2145:
 	IMUL3Q $0x00000002, CX, R10
 
-both2098:
+both2146:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2099
+	JNE    far2147
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2099:
+far2147:
 	CMPB      40(AX), $0x00
-	JNE       half2100
+	JNE       half2148
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both2101
+	JMP       both2149
 
-half2100:
+half2148:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -22752,15 +23512,15 @@ half2100:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both2101:
+both2149:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2102
+	JNE       half2150
 	VCVTPS2PD (R9)(CX*4), Z10
 	VCVTPS2PD 32(R9)(CX*4), Z11
-	JMP       both2103
+	JMP       both2151
 
-half2102:
+half2150:
 	VPMOVZXWD (R9)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -22768,7 +23528,7 @@ half2102:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both2103:
+both2151:
 	ADDQ        8(AX), R9
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
@@ -22778,34 +23538,34 @@ both2103:
 	VMULPD      Z7, Z11, Z11
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
-	JMP         summed2093
+	JMP         summed2141
 
-plain2092:
+plain2140:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2104
+	JNE    half2152
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2105
+	JMP    both2153
 
-half2104:
+half2152:
 	IMUL3Q $0x00000002, CX, R9
 
-both2105:
+both2153:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2106
+	JNE    far2154
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2106:
+far2154:
 	CMPB      16(AX), $0x00
-	JNE       half2107
+	JNE       half2155
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both2108
+	JMP       both2156
 
-half2107:
+half2155:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -22813,14 +23573,14 @@ half2107:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both2108:
+both2156:
 	ADDQ        8(AX), R8
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 
-summed2093:
+summed2141:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22830,125 +23590,125 @@ summed2093:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2090
+	JLE     cols2138
 
-cols2091:
+cols2139:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2110
+	JGT  cols2158
 
-cols2109:
+cols2157:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2111
+	JZ      plain2159
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2113
+	JNE     half2161
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2114
+	JMP     both2162
 
-half2113:
+half2161:
 	IMUL3Q $0x00000002, CX, R9
 
-both2114:
+both2162:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2115
+	JNE    far2163
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2115:
+far2163:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2116
+	JNE    half2164
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2117
+	JMP    both2165
 
-half2116:
+half2164:
 	IMUL3Q $0x00000002, CX, R10
 
-both2117:
+both2165:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2118
+	JNE    far2166
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2118:
+far2166:
 	CMPB      40(AX), $0x00
-	JNE       half2119
+	JNE       half2167
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both2120
+	JMP       both2168
 
-half2119:
+half2167:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both2120:
+both2168:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2121
+	JNE       half2169
 	VCVTPS2PD (R9)(CX*4), Z5
-	JMP       both2122
+	JMP       both2170
 
-half2121:
+half2169:
 	VPMOVZXWD (R9)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both2122:
+both2170:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2112
+	JMP         summed2160
 
-plain2111:
+plain2159:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2123
+	JNE    half2171
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2124
+	JMP    both2172
 
-half2123:
+half2171:
 	IMUL3Q $0x00000002, CX, R9
 
-both2124:
+both2172:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2125
+	JNE    far2173
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2125:
+far2173:
 	CMPB      16(AX), $0x00
-	JNE       half2126
+	JNE       half2174
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both2127
+	JMP       both2175
 
-half2126:
+half2174:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both2127:
+both2175:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2112:
+summed2160:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22956,141 +23716,141 @@ summed2112:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2109
+	JLE     cols2157
 
-cols2110:
+cols2158:
 	CMPQ    CX, DX
-	JGE     row2128
+	JGE     row2176
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2129
+	JZ      plain2177
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2131
+	JNE     half2179
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2132
+	JMP     both2180
 
-half2131:
+half2179:
 	IMUL3Q $0x00000002, CX, R9
 
-both2132:
+both2180:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2133
+	JNE    far2181
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2133:
+far2181:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2134
+	JNE    half2182
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2135
+	JMP    both2183
 
-half2134:
+half2182:
 	IMUL3Q $0x00000002, CX, R10
 
-both2135:
+both2183:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2136
+	JNE    far2184
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2136:
+far2184:
 	CMPB        40(AX), $0x00
-	JNE         half2137
+	JNE         half2185
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2138
+	JMP         both2186
 
-half2137:
+half2185:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2138:
+both2186:
 	ADDQ        32(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half2139
+	JNE         half2187
 	VCVTPS2PD.Z (R9)(CX*4), K1, Z5
-	JMP         both2140
+	JMP         both2188
 
-half2139:
+half2187:
 	VPMOVZXWD.Z (R9)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2140:
+both2188:
 	ADDQ        8(AX), R9
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2130
+	JMP         summed2178
 
-plain2129:
+plain2177:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2141
+	JNE    half2189
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2142
+	JMP    both2190
 
-half2141:
+half2189:
 	IMUL3Q $0x00000002, CX, R9
 
-both2142:
+both2190:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2143
+	JNE    far2191
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2143:
+far2191:
 	CMPB        16(AX), $0x00
-	JNE         half2144
+	JNE         half2192
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2145
+	JMP         both2193
 
-half2144:
+half2192:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2145:
+both2193:
 	ADDQ        8(AX), R8
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2130:
+summed2178:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row2128:
+row2176:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2069
+	JMP  group2117
 
-group2070:
+group2118:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $16360-8
+TEXT ·argmaxAVX512(SB), $44376-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -23101,17 +23861,19 @@ TEXT ·argmaxAVX512(SB), $16360-8
 	ANDQ      $0x0f, CX
 	MOVQ      $0x0000ffff, BX
 	BZHIQ     CX, BX, BX
-	KMOVW     BX, K1
+	KMOVW     BX, K2
 	CMPB      16(AX), $0x00
-	JNE       half2148
+	JNE       half2196
 	CMPQ      DX, $0x18
-	JMP       both2149
+	JMP       both2197
 
-half2148:
+half2196:
 	CMPQ DX, $0x28
 
-both2149:
-	JGT          longer2147
+both2197:
+	JGT          longer2195
+	CMPB         16(AX), $0x00
+	JNE          half2198
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -23120,36 +23882,30 @@ both2149:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2150:
+far2200:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far2150
+	JLT  far2200
 	MOVQ DI, 24(SP)
 
-sixteen2151:
-	MOVQ         24(AX), SI
-	SUBQ         CX, SI
-	MOVQ         $0x00000010, DI
-	CMPQ         SI, DI
-	CMOVQGT      DI, SI
-	MOVQ         SI, 16(SP)
-	VBROADCASTSS elementff800000<>+0(SB), Z1
-	MOVQ         CX, SI
-	MOVQ         8(AX), DI
-	IMULQ        8(AX), SI
-	ADDQ         (AX), SI
-	MOVQ         24(AX), R8
-	MOVQ         DX, R9
-	ADDQ         R9, R9
-	CMPB         16(AX), $0x00
-	JNE          half2156
-	ADDQ         R9, R9
-	JMP          both2157
-
-half2156:
-both2157:
+sixteen2201:
+	MOVQ          24(AX), SI
+	SUBQ          CX, SI
+	MOVQ          $0x00000010, DI
+	CMPQ          SI, DI
+	CMOVQGT       DI, SI
+	MOVQ          SI, 16(SP)
+	VBROADCASTSS  elementff800000<>+0(SB), Z0
+	MOVQ          CX, SI
+	MOVQ          8(AX), DI
+	IMULQ         8(AX), SI
+	ADDQ          (AX), SI
+	MOVQ          24(AX), R8
+	MOVQ          DX, R9
+	ADDQ          R9, R9
+	ADDQ          R9, R9
 	DECQ          R8
 	IMULQ         8(AX), R8
 	ADDQ          (AX), R8
@@ -23162,337 +23918,175 @@ both2157:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have2153
+	JLE           have2203
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
-	VPBROADCASTD  R9, Z2
-	VPADDD        elementNumbers<>+0(SB), Z2, Z2
-	VPBROADCASTD  24(AX), Z3
-	VPADDD.BCST   elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD       Z3, Z2, Z2
-	VPBROADCASTQ  DI, Z3
-	VPBROADCASTQ  SI, Z4
-	VEXTRACTI64X4 $0x00, Z2, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z3, Z5, Z5
-	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 16224(SP)
-	VEXTRACTI64X4 $0x01, Z2, Y2
-	VPMOVZXDQ     Y2, Z2
-	VPMULUDQ      Z3, Z2, Z2
-	VPADDQ        Z4, Z2, Z2
-	VMOVDQU64     Z2, 16288(SP)
+	VPBROADCASTD  R9, Z1
+	VPADDD        elementNumbers<>+0(SB), Z1, Z1
+	VPBROADCASTD  24(AX), Z2
+	VPADDD.BCST   elementffffffff<>+0(SB), Z2, Z2
+	VPMINUD       Z2, Z1, Z1
+	VPBROADCASTQ  DI, Z2
+	VPBROADCASTQ  SI, Z3
+	VEXTRACTI64X4 $0x00, Z1, Y4
+	VPMOVZXDQ     Y4, Z4
+	VPMULUDQ      Z2, Z4, Z4
+	VPADDQ        Z3, Z4, Z4
+	VMOVDQU64     Z4, 16224(SP)
+	VEXTRACTI64X4 $0x01, Z1, Y1
+	VPMOVZXDQ     Y1, Z1
+	VPMULUDQ      Z2, Z1, Z1
+	VPADDQ        Z3, Z1, Z1
+	VMOVDQU64     Z1, 16288(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
-	CMPB          16(AX), $0x00
-	JNE           half2158
 	ADDQ          R9, R9
-	JMP           both2159
+	XORQ          SI, SI
+	MOVQ          R9, R10
+	MOVQ          16(SP), R11
+	LEAQ          -1(CX)(R11*1), R11
+	ADDQ          $0x0f, R10
+	ANDQ          $-16, R10
+	IMULQ         8(AX), R11
+	ADDQ          (AX), R11
+	ADDQ          R10, R11
+	CMPQ          R11, R8
+	JGT           exact2206
+	MOVQ          R10, R9
 
-half2158:
-both2159:
-	XORQ  SI, SI
-	MOVQ  R9, R10
-	MOVQ  16(SP), R11
-	LEAQ  -1(CX)(R11*1), R11
-	ADDQ  $0x0f, R10
-	ANDQ  $-16, R10
-	IMULQ 8(AX), R11
-	ADDQ  (AX), R11
-	ADDQ  R10, R11
-	CMPQ  R11, R8
-	JGT   exact2160
-	MOVQ  R10, R9
-
-exact2160:
-	CMPB 16(AX), $0x00
-	JNE  half2161
-
-piece2163:
+exact2206:
+piece2207:
 	CMPQ            R9, $0x10
-	JLT             short2164
+	JLT             short2208
 	MOVQ            16224(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z2
+	VBROADCASTF32X4 (R8)(SI*1), Z1
 	MOVQ            16232(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
-	MOVQ            16240(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            16248(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            16256(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
-	MOVQ            16264(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
-	MOVQ            16272(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
-	MOVQ            16280(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
-	MOVQ            16288(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
-	MOVQ            16296(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
-	MOVQ            16304(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
-	MOVQ            16312(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
-	MOVQ            16320(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
-	MOVQ            16328(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
-	MOVQ            16336(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
-	MOVQ            16344(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VMOVUPS         Z5, (DI)
-	VMOVUPS         Z2, 64(DI)
-	VMOVUPS         Z6, 128(DI)
-	VMOVUPS         Z3, 192(DI)
-	ADDQ            $0x10, SI
-	ADDQ            $0x00000100, DI
-	SUBQ            $0x10, R9
-	JMP             piece2163
-
-short2164:
-	TESTQ        R9, R9
-	JZ           pieces2165
-	MOVQ         R9, R8
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         16224(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VMOVDQU16.Z  (R8)(SI*1), K1, X3
-	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         16232(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16240(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16248(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16256(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z2, Z2
-	MOVQ         16264(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z3, Z3
-	MOVQ         16272(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z4, Z4
-	MOVQ         16280(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z5, Z5
-	MOVQ         16288(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z2, Z2
-	MOVQ         16296(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z3, Z3
-	MOVQ         16304(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z4, Z4
-	MOVQ         16312(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z5, Z5
-	MOVQ         16320(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z2, Z2
-	MOVQ         16328(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z3, Z3
-	MOVQ         16336(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z4, Z4
-	MOVQ         16344(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z5, Z5
-	VUNPCKLPS    Z3, Z2, Z6
-	VUNPCKHPS    Z3, Z2, Z3
-	VUNPCKLPS    Z5, Z4, Z2
-	VUNPCKHPS    Z5, Z4, Z4
-	VUNPCKLPD    Z2, Z6, Z5
-	VUNPCKHPD    Z2, Z6, Z2
-	VUNPCKLPD    Z4, Z3, Z6
-	VUNPCKHPD    Z4, Z3, Z3
-	VMOVUPS      Z5, (DI)
-	VMOVUPS      Z2, 64(DI)
-	VMOVUPS      Z6, 128(DI)
-	VMOVUPS      Z3, 192(DI)
-
-pieces2165:
-	JMP both2162
-
-half2161:
-piece2166:
-	CMPQ            R9, $0x10
-	JLT             short2167
-	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z2
-	MOVQ            16232(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            16240(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
+	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            16248(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            16256(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z1, Z1
 	MOVQ            16264(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
 	MOVQ            16272(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
 	MOVQ            16280(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            16288(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z1, Z1
 	MOVQ            16296(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
 	MOVQ            16304(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
 	MOVQ            16312(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            16320(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z1, Z1
 	MOVQ            16328(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
 	MOVQ            16336(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
 	MOVQ            16344(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VPSLLD          $0x10, Z5, Z4
-	VPANDD          Z0, Z5, Z5
-	VPSLLD          $0x10, Z2, Z7
-	VPANDD          Z0, Z2, Z2
-	VPSLLD          $0x10, Z6, Z8
-	VPANDD          Z0, Z6, Z6
-	VPSLLD          $0x10, Z3, Z9
-	VPANDD          Z0, Z3, Z3
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	VUNPCKLPS       Z2, Z1, Z5
+	VUNPCKHPS       Z2, Z1, Z2
+	VUNPCKLPS       Z4, Z3, Z1
+	VUNPCKHPS       Z4, Z3, Z3
+	VUNPCKLPD       Z1, Z5, Z4
+	VUNPCKHPD       Z1, Z5, Z1
+	VUNPCKLPD       Z3, Z2, Z5
+	VUNPCKHPD       Z3, Z2, Z2
 	VMOVUPS         Z4, (DI)
-	VMOVUPS         Z5, 64(DI)
-	VMOVUPS         Z7, 128(DI)
+	VMOVUPS         Z1, 64(DI)
+	VMOVUPS         Z5, 128(DI)
 	VMOVUPS         Z2, 192(DI)
-	VMOVUPS         Z8, 256(DI)
-	VMOVUPS         Z6, 320(DI)
-	VMOVUPS         Z9, 384(DI)
-	VMOVUPS         Z3, 448(DI)
+	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
-	ADDQ            $0x00000200, DI
 	SUBQ            $0x10, R9
-	JMP             piece2166
+	JMP             piece2207
 
-short2167:
+short2208:
 	TESTQ        R9, R9
-	JZ           pieces2168
+	JZ           pieces2209
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
 	MOVQ         16224(SP), R8
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VMOVDQU16.Z  (R8)(SI*1), K1, X2
+	VINSERTF32X4 $0x00, X2, Z1, Z1
+	MOVQ         16232(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VMOVDQU16.Z  (R8)(SI*1), K1, X3
 	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         16232(SP), R8
+	MOVQ         16240(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16240(SP), R8
+	MOVQ         16248(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16248(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
 	MOVQ         16256(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z2, Z2
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x01, X5, Z1, Z1
 	MOVQ         16264(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z3, Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x01, X5, Z2, Z2
 	MOVQ         16272(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z4, Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x01, X5, Z3, Z3
 	MOVQ         16280(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x01, X6, Z5, Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x01, X5, Z4, Z4
 	MOVQ         16288(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z2, Z2
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x02, X5, Z1, Z1
 	MOVQ         16296(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z3, Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x02, X5, Z2, Z2
 	MOVQ         16304(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z4, Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x02, X5, Z3, Z3
 	MOVQ         16312(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x02, X6, Z5, Z5
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x02, X5, Z4, Z4
 	MOVQ         16320(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z2, Z2
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x03, X5, Z1, Z1
 	MOVQ         16328(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z3, Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x03, X5, Z2, Z2
 	MOVQ         16336(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z4, Z4
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x03, X5, Z3, Z3
 	MOVQ         16344(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x03, X6, Z5, Z5
-	VUNPCKLPS    Z3, Z2, Z6
-	VUNPCKHPS    Z3, Z2, Z3
-	VUNPCKLPS    Z5, Z4, Z2
-	VUNPCKHPS    Z5, Z4, Z4
-	VUNPCKLPD    Z2, Z6, Z5
-	VUNPCKHPD    Z2, Z6, Z2
-	VUNPCKLPD    Z4, Z3, Z6
-	VUNPCKHPD    Z4, Z3, Z3
-	VPSLLD       $0x10, Z5, Z4
-	VPANDD       Z0, Z5, Z5
-	VPSLLD       $0x10, Z2, Z7
-	VPANDD       Z0, Z2, Z2
-	VPSLLD       $0x10, Z6, Z8
-	VPANDD       Z0, Z6, Z6
-	VPSLLD       $0x10, Z3, Z9
-	VPANDD       Z0, Z3, Z3
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x03, X5, Z4, Z4
+	VUNPCKLPS    Z2, Z1, Z5
+	VUNPCKHPS    Z2, Z1, Z2
+	VUNPCKLPS    Z4, Z3, Z1
+	VUNPCKHPS    Z4, Z3, Z3
+	VUNPCKLPD    Z1, Z5, Z4
+	VUNPCKHPD    Z1, Z5, Z1
+	VUNPCKLPD    Z3, Z2, Z5
+	VUNPCKHPD    Z3, Z2, Z2
 	VMOVUPS      Z4, (DI)
-	VMOVUPS      Z5, 64(DI)
-	VMOVUPS      Z7, 128(DI)
+	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      Z5, 128(DI)
 	VMOVUPS      Z2, 192(DI)
-	VMOVUPS      Z8, 256(DI)
-	VMOVUPS      Z6, 320(DI)
-	VMOVUPS      Z9, 384(DI)
-	VMOVUPS      Z3, 448(DI)
+	ADDQ         $0x00000100, DI
 
-pieces2168:
-both2162:
-	JMP read2155
+pieces2209:
+	JMP read2205
 
-have2153:
+have2203:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -23500,136 +24094,76 @@ have2153:
 	MOVQ BX, R12
 	MOVQ DX, R13
 	ADDQ R13, R13
-	CMPB 16(AX), $0x00
-	JNE  half2169
 	ADDQ R13, R13
-	JMP  both2170
 
-half2169:
-both2170:
-	CMPB 16(AX), $0x00
-	JNE  half2171
-
-piece2173:
-	VBROADCASTF32X4 (SI), Z2
-	VINSERTF32X4    $0x01, (R9), Z2, Z2
-	VINSERTF32X4    $0x02, (R10), Z2, Z2
-	VINSERTF32X4    $0x03, (R11), Z2, Z2
-	VBROADCASTF32X4 (SI)(DI*1), Z3
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
-	VBROADCASTF32X4 (SI)(DI*2), Z4
-	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
-	VBROADCASTF32X4 (SI)(R8*1), Z5
-	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VMOVUPS         Z5, (R12)
-	VMOVUPS         Z2, 64(R12)
-	VMOVUPS         Z6, 128(R12)
-	VMOVUPS         Z3, 192(R12)
+piece2210:
+	VBROADCASTF32X4 (SI), Z1
+	VINSERTF32X4    $0x01, (R9), Z1, Z1
+	VINSERTF32X4    $0x02, (R10), Z1, Z1
+	VINSERTF32X4    $0x03, (R11), Z1, Z1
+	VBROADCASTF32X4 (SI)(DI*1), Z2
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z2, Z2
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z2, Z2
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z2, Z2
+	VBROADCASTF32X4 (SI)(DI*2), Z3
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z3, Z3
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z3, Z3
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z3, Z3
+	VBROADCASTF32X4 (SI)(R8*1), Z4
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z4, Z4
+	VUNPCKLPS       Z2, Z1, Z5
+	VUNPCKHPS       Z2, Z1, Z2
+	VUNPCKLPS       Z4, Z3, Z1
+	VUNPCKHPS       Z4, Z3, Z3
+	VUNPCKLPD       Z1, Z5, Z4
+	VUNPCKHPD       Z1, Z5, Z1
+	VUNPCKLPD       Z3, Z2, Z5
+	VUNPCKHPD       Z3, Z2, Z2
+	VMOVUPS         Z4, (R12)
+	VMOVUPS         Z1, 64(R12)
+	VMOVUPS         Z5, 128(R12)
+	VMOVUPS         Z2, 192(R12)
 	ADDQ            $0x00000100, R12
 	ADDQ            $+16, SI
 	ADDQ            $+16, R9
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2173
-	JMP             both2172
+	JG              piece2210
 
-half2171:
-piece2174:
-	VBROADCASTF32X4 (SI), Z2
-	VINSERTF32X4    $0x01, (R9), Z2, Z2
-	VINSERTF32X4    $0x02, (R10), Z2, Z2
-	VINSERTF32X4    $0x03, (R11), Z2, Z2
-	VBROADCASTF32X4 (SI)(DI*1), Z3
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x02, (R10)(DI*1), Z3, Z3
-	VINSERTF32X4    $0x03, (R11)(DI*1), Z3, Z3
-	VBROADCASTF32X4 (SI)(DI*2), Z4
-	VINSERTF32X4    $0x01, (R9)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x02, (R10)(DI*2), Z4, Z4
-	VINSERTF32X4    $0x03, (R11)(DI*2), Z4, Z4
-	VBROADCASTF32X4 (SI)(R8*1), Z5
-	VINSERTF32X4    $0x01, (R9)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x02, (R10)(R8*1), Z5, Z5
-	VINSERTF32X4    $0x03, (R11)(R8*1), Z5, Z5
-	VUNPCKLPS       Z3, Z2, Z6
-	VUNPCKHPS       Z3, Z2, Z3
-	VUNPCKLPS       Z5, Z4, Z2
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z2, Z6, Z5
-	VUNPCKHPD       Z2, Z6, Z2
-	VUNPCKLPD       Z4, Z3, Z6
-	VUNPCKHPD       Z4, Z3, Z3
-	VPSLLD          $0x10, Z5, Z4
-	VPANDD          Z0, Z5, Z5
-	VPSLLD          $0x10, Z2, Z7
-	VPANDD          Z0, Z2, Z2
-	VPSLLD          $0x10, Z6, Z8
-	VPANDD          Z0, Z6, Z6
-	VPSLLD          $0x10, Z3, Z9
-	VPANDD          Z0, Z3, Z3
-	VMOVUPS         Z4, (R12)
-	VMOVUPS         Z5, 64(R12)
-	VMOVUPS         Z7, 128(R12)
-	VMOVUPS         Z2, 192(R12)
-	VMOVUPS         Z8, 256(R12)
-	VMOVUPS         Z6, 320(R12)
-	VMOVUPS         Z9, 384(R12)
-	VMOVUPS         Z3, 448(R12)
-	ADDQ            $0x00000200, R12
-	ADDQ            $+16, SI
-	ADDQ            $+16, R9
-	ADDQ            $+16, R10
-	ADDQ            $+16, R11
-	SUBQ            $0x10, R13
-	JG              piece2174
-
-both2172:
-read2155:
+read2205:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
-	VMOVUPS      Z1, (SI)
-	VMOVUPS      Z1, 64(SI)
-	VMOVUPS      Z1, 128(SI)
-	VMOVUPS      Z1, 192(SI)
-	VMOVUPS      Z1, 256(SI)
-	VMOVUPS      Z1, 320(SI)
-	VMOVUPS      Z1, 384(SI)
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 128(SI)
+	VMOVUPS      Z0, 192(SI)
+	VMOVUPS      Z0, 256(SI)
+	VMOVUPS      Z0, 320(SI)
+	VMOVUPS      Z0, 384(SI)
+	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementff800000<>+0(SB), Z1
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementff800000<>+0(SB), Z3
-	VBROADCASTSS elementff800000<>+0(SB), Z4
 	MOVQ         DX, DI
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four2175:
-	VMAXPS       (BX)(SI*1), Z1, Z1
-	VMAXPS       64(BX)(SI*1), Z2, Z2
-	VMAXPS       128(BX)(SI*1), Z3, Z3
-	VMAXPS       192(BX)(SI*1), Z4, Z4
+four2211:
+	VMAXPS       (BX)(SI*1), Z0, Z0
+	VMAXPS       64(BX)(SI*1), Z1, Z1
+	VMAXPS       128(BX)(SI*1), Z2, Z2
+	VMAXPS       192(BX)(SI*1), Z3, Z3
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four2175
-	VMAXPS       Z2, Z1, Z1
-	VMAXPS       Z4, Z3, Z3
-	VMAXPS       Z3, Z1, Z1
-	VBROADCASTSS elementffffffff<>+0(SB), Z2
+	JLT          four2211
+	VMAXPS       Z1, Z0, Z0
+	VMAXPS       Z3, Z2, Z2
+	VMAXPS       Z2, Z0, Z0
+	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	MOVQ         24(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
@@ -23640,132 +24174,434 @@ four2175:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near2176
-	CMPB         16(AX), $0x00
-	JNE          near2176
+	JEQ          near2212
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked2177
+	JMP          asked2213
 
-near2176:
-asked2177:
-	CMPB 16(AX), $0x00
-	JNE  half2178
+near2212:
+asked2213:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2180:
+four2214:
 	CMPB       18(AX), $0x00
-	JEQ        near2181
-	CMPB       16(AX), $0x00
-	JNE        near2181
+	JEQ        near2215
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same2183
+	JNZ        same2217
 	ADDQ       $0x00003000, SI
 
-same2183:
-	JMP asked2182
+same2217:
+	JMP asked2216
 
-near2181:
+near2215:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked2182:
+asked2216:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
-	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
-	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
+	VCMPPS       $0x00, (BX)(DI*1), Z0, K1
+	VPMINUD.BCST (R9)(R10*1), Z1, K1, Z1
+	VCMPPS       $0x00, 64(BX)(DI*1), Z0, K1
+	VPMINUD.BCST 4(R9)(R10*1), Z1, K1, Z1
+	VCMPPS       $0x00, 128(BX)(DI*1), Z0, K1
+	VPMINUD.BCST 8(R9)(R10*1), Z1, K1, Z1
+	VCMPPS       $0x00, 192(BX)(DI*1), Z0, K1
+	VPMINUD.BCST 12(R9)(R10*1), Z1, K1, Z1
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2180
-	JMP          both2179
-
-half2178:
-	MOVQ DX, R8
-	XORQ DI, DI
-	SHLQ $0x06, R8
-
-four2184:
-	PREFETCHT0   (SI)
-	PREFETCHT0   64(SI)
-	ADDQ         $0x00000080, SI
-	MOVQ         DI, R10
-	LEAQ         elementNumbers<>+0(SB), R9
-	SHRQ         $0x04, R10
-	VCMPPS       $0x00, (BX)(DI*1), Z1, K1
-	VPMINUD.BCST (R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 64(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 4(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 128(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 8(R9)(R10*1), Z2, K1, Z2
-	VCMPPS       $0x00, 192(BX)(DI*1), Z1, K1
-	VPMINUD.BCST 12(R9)(R10*1), Z2, K1, Z2
-	ADDQ         $0x00000100, DI
-	CMPQ         DI, R8
-	JLT          four2184
-
-both2179:
-	VPBROADCASTD DX, Z1
-	VPCMPUD      $0x01, Z1, Z2, K1
-	VMOVDQU32.Z  Z2, K1, Z2
+	JLT          four2214
+	VPBROADCASTD DX, Z0
+	VPCMPUD      $0x01, Z0, Z1, K1
+	VMOVDQU32.Z  Z1, K1, Z1
 	MOVQ         16(SP), SI
 	MOVQ         $0x0000ffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K1
 	MOVQ         40(AX), SI
-	VMOVDQU32    Z2, K1, (SI)(CX*4)
+	VMOVDQU32    Z1, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen2151
-	JMP          done2146
+	JLT          sixteen2201
+	JMP          both2199
 
-longer2147:
+half2198:
+	VBROADCASTSS elementffff0000<>+0(SB), Z0
+	XORQ         CX, CX
+	LEAQ         16368(SP), BX
+	ADDQ         $0x3f, BX
+	ANDQ         $-64, BX
+	XORQ         SI, SI
+	XORQ         DI, DI
+
+far2218:
+	INCQ  DI
+	ADDQ  DX, SI
+	ADDQ  DX, SI
+	CMPQ  SI, $0x00000c00
+	JLT   far2218
+	MOVQ  DI, 16360(SP)
+	MOVQ  $-1, SI
+	BZHIQ DX, SI, SI
+	KMOVD SI, K2
+	SHRQ  $0x20, SI
+	KMOVD SI, K3
+
+rows2219:
+	MOVQ    24(AX), SI
+	SUBQ    CX, SI
+	MOVQ    $0x00000020, DI
+	CMPQ    SI, DI
+	CMOVQGT DI, SI
+	MOVQ    SI, 16352(SP)
+	MOVQ    CX, SI
+	MOVQ    16352(SP), DI
+	LEAQ    -1(CX)(DI*1), DI
+	MOVQ    24(AX), R8
+	MOVQ    8(AX), R9
+	MOVQ    DX, R10
+	ADDQ    R10, R10
+	MOVQ    DX, R11
+	NEGQ    R10
+	ANDQ    $0x0f, R10
+	CMPQ    R11, $0x08
+	JGT     more2224
+	MOVQ    $0x00000040, R10
+	SHLQ    $0x03, R11
+	SUBQ    R11, R10
+
+more2224:
+	CMPQ  16352(SP), $0x20
+	JNE   few2221
+	DECQ  R8
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	ADDQ  R10, DI
+	CMPQ  DI, R8
+	JGT   few2221
+	IMULQ R9, SI
+	ADDQ  (AX), SI
+	MOVQ  SI, 44336(SP)
+	MOVQ  R9, 44344(SP)
+	JMP   found2223
+
+few2221:
+	LEAQ 23680(BX), DI
+	MOVQ DI, 44336(SP)
+	MOVQ $0x00000080, SI
+	MOVQ SI, 44344(SP)
+	LEAQ 4096(DI), SI
+	MOVQ SI, 44352(SP)
+	XORQ SI, SI
+
+copy2225:
+	MOVQ        16352(SP), R9
+	LEAQ        -1(CX)(R9*1), R9
+	LEAQ        (CX)(SI*1), R8
+	CMPQ        R8, R9
+	CMOVQGT     R9, R8
+	IMULQ       8(AX), R8
+	ADDQ        (AX), R8
+	VMOVDQU16.Z (R8), K2, Z0
+	VMOVDQU16.Z 64(R8), K3, Z1
+	VMOVDQU64   Z0, (DI)
+	VMOVDQU64   Z1, 64(DI)
+	ADDQ        $0x00000080, DI
+	INCQ        SI
+	CMPQ        SI, $0x20
+	JLT         copy2225
+
+found2223:
+	CMPQ         DX, $0x08
+	JGT          more2226
+	MOVQ         DX, SI
+	ADDQ         SI, SI
+	CMPQ         SI, 44344(SP)
+	JNE          more2226
+	MOVQ         DX, DI
+	LEAQ         elementFew<>+0(SB), SI
+	SHLQ         $0x06, DI
+	VMOVDQU16    -64(SI)(DI*1), Z0
+	VBROADCASTSS elementffffffff<>+0(SB), Z1
+	MOVQ         DX, DI
+	SHLQ         $0x03, DI
+	MOVQ         $-1, SI
+	MOVQ         DX, R8
+	SHRQ         $0x01, R8
+	SHLQ         $0x03, R8
+	MOVQ         DX, R9
+	ANDQ         $0x01, R9
+	IMUL3Q       $0x55, R9, R9
+	SHLXQ        R8, R9, R9
+	BZHIQ        R8, SI, SI
+	ORQ          R9, SI
+	KMOVD        SI, K4
+	MOVQ         44336(SP), SI
+	VMOVAPS      Z1, Z2
+	VPERMW       (SI), Z0, K4, Z2
+	ADDQ         DI, SI
+	VMOVAPS      Z1, Z3
+	VPERMW       (SI), Z0, K4, Z3
+	ADDQ         DI, SI
+	VMOVAPS      Z1, Z4
+	VPERMW       (SI), Z0, K4, Z4
+	ADDQ         DI, SI
+	VMOVAPS      Z1, Z5
+	VPERMW       (SI), Z0, K4, Z5
+	ADDQ         DI, SI
+	VSHUFF32X4   $0x44, Z3, Z2, Z6
+	VSHUFF32X4   $0xee, Z3, Z2, Z3
+	VSHUFF32X4   $0x44, Z5, Z4, Z2
+	VSHUFF32X4   $0xee, Z5, Z4, Z4
+	VSHUFF32X4   $0x88, Z2, Z6, Z5
+	VSHUFF32X4   $0xdd, Z2, Z6, Z2
+	VSHUFF32X4   $0x88, Z4, Z3, Z6
+	VSHUFF32X4   $0xdd, Z4, Z3, Z3
+	VMOVUPS      Z5, (BX)
+	VMOVUPS      Z2, 128(BX)
+	VMOVUPS      Z6, 256(BX)
+	VMOVUPS      Z3, 384(BX)
+	VMOVAPS      Z1, Z2
+	VPERMW       (SI), Z0, K4, Z2
+	ADDQ         DI, SI
+	VMOVAPS      Z1, Z3
+	VPERMW       (SI), Z0, K4, Z3
+	ADDQ         DI, SI
+	VMOVAPS      Z1, Z4
+	VPERMW       (SI), Z0, K4, Z4
+	ADDQ         DI, SI
+	VMOVAPS      Z1, Z1
+	VPERMW       (SI), Z0, K4, Z1
+	VSHUFF32X4   $0x44, Z3, Z2, Z0
+	VSHUFF32X4   $0xee, Z3, Z2, Z3
+	VSHUFF32X4   $0x44, Z1, Z4, Z2
+	VSHUFF32X4   $0xee, Z1, Z4, Z1
+	VSHUFF32X4   $0x88, Z2, Z0, Z4
+	VSHUFF32X4   $0xdd, Z2, Z0, Z0
+	VSHUFF32X4   $0x88, Z1, Z3, Z2
+	VSHUFF32X4   $0xdd, Z1, Z3, Z1
+	VMOVUPS      Z4, 64(BX)
+	VMOVUPS      Z0, 192(BX)
+	VMOVUPS      Z2, 320(BX)
+	VMOVUPS      Z1, 448(BX)
+	JMP          read2227
+
+more2226:
+	XORQ SI, SI
+	MOVQ SI, 44360(SP)
+
+half2228:
+	LEAQ  (BX), R9
+	ADDQ  44360(SP), R9
+	MOVQ  DX, R10
+	ADDQ  R10, R10
+	MOVQ  44344(SP), DI
+	MOVQ  44360(SP), R8
+	SHRQ  $0x02, R8
+	IMULQ DI, R8
+	MOVQ  44336(SP), SI
+	ADDQ  R8, SI
+	LEAQ  (DI)(DI*2), R8
+	LEAQ  (SI)(DI*4), R11
+	LEAQ  (R11)(DI*4), R12
+	LEAQ  (R12)(DI*4), R13
+
+piece2229:
+	VBROADCASTF32X4 (SI), Z0
+	VINSERTF32X4    $0x01, (R11), Z0, Z0
+	VINSERTF32X4    $0x02, (R12), Z0, Z0
+	VINSERTF32X4    $0x03, (R13), Z0, Z0
+	VBROADCASTF32X4 (SI)(DI*1), Z1
+	VINSERTF32X4    $0x01, (R11)(DI*1), Z1, Z1
+	VINSERTF32X4    $0x02, (R12)(DI*1), Z1, Z1
+	VINSERTF32X4    $0x03, (R13)(DI*1), Z1, Z1
+	VBROADCASTF32X4 (SI)(DI*2), Z2
+	VINSERTF32X4    $0x01, (R11)(DI*2), Z2, Z2
+	VINSERTF32X4    $0x02, (R12)(DI*2), Z2, Z2
+	VINSERTF32X4    $0x03, (R13)(DI*2), Z2, Z2
+	VBROADCASTF32X4 (SI)(R8*1), Z3
+	VINSERTF32X4    $0x01, (R11)(R8*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R12)(R8*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R13)(R8*1), Z3, Z3
+	VUNPCKLPS       Z1, Z0, Z4
+	VUNPCKHPS       Z1, Z0, Z1
+	VUNPCKLPS       Z3, Z2, Z0
+	VUNPCKHPS       Z3, Z2, Z2
+	VUNPCKLPD       Z0, Z4, Z3
+	VUNPCKHPD       Z0, Z4, Z0
+	VUNPCKLPD       Z2, Z1, Z4
+	VUNPCKHPD       Z2, Z1, Z1
+	VMOVUPS         Z3, (R9)
+	VMOVUPS         Z0, 128(R9)
+	VMOVUPS         Z4, 256(R9)
+	VMOVUPS         Z1, 384(R9)
+	ADDQ            $0x00000200, R9
+	ADDQ            $+16, SI
+	ADDQ            $+16, R11
+	ADDQ            $+16, R12
+	ADDQ            $+16, R13
+	SUBQ            $0x10, R10
+	JG              piece2229
+	ADDQ            $0x40, 44360(SP)
+	CMPQ            44360(SP), $0x40
+	JEQ             half2228
+	MOVQ            DX, SI
+	TESTQ           $0x00000001, SI
+	JZ              even2231
+	SHLQ            $0x06, SI
+	VBROADCASTSS    elementffffffff<>+0(SB), Z0
+	VMOVDQU64       -64(BX)(SI*1), Z1
+	VMOVDQU16       Z0, K1, Z1
+	VMOVDQU64       Z1, -64(BX)(SI*1)
+	VMOVDQU64       (BX)(SI*1), Z1
+	VMOVDQU16       Z0, K1, Z1
+	VMOVDQU64       Z1, (BX)(SI*1)
+
+even2231:
+read2227:
+	MOVQ    24(AX), SI
+	MOVQ    CX, DI
+	DECQ    SI
+	ADDQ    16360(SP), DI
+	ADDQ    $0x00, DI
+	CMPQ    SI, DI
+	CMOVQGT DI, SI
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	CMPB    18(AX), $0x00
+	JEQ     near2232
+	ANDQ    $-256, SI
+	SHRQ    $0x06, SI
+	RORB    $0x02, SI
+	SHLQ    $0x06, SI
+	JMP     asked2233
+
+near2232:
+asked2233:
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element80008000<>+0(SB), Z4
+	VMOVAPS      Z4, Z0
+	VMOVAPS      Z4, Z1
+	MOVQ         DX, R8
+	XORQ         DI, DI
+	SHLQ         $0x06, R8
+	LEAQ         elementPairs<>+0(SB), R9
+
+pair2234:
+	VBROADCASTSS (R9), Z5
+	CMPB         18(AX), $0x00
+	JEQ          near2235
+	PREFETCHT0   16384(SI)
+	PREFETCHT0   20480(SI)
+	ADDQ         $0x00002000, SI
+	TESTL        $0x00002000, SI
+	JNZ          same2237
+	ADDQ         $-16320, SI
+	TESTL        $0x00000fc0, SI
+	JNZ          same2237
+	ADDQ         $0x00003000, SI
+
+same2237:
+	JMP asked2236
+
+near2235:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ADDQ       $0x00000080, SI
+
+asked2236:
+	VMOVDQU64    (BX)(DI*1), Z6
+	VPMOVW2M     Z6, K4
+	VPSUBW       Z6, Z4, K4, Z6
+	VPCMPGTW     Z0, Z6, K4
+	VMOVDQU16    Z6, K4, Z0
+	VMOVDQU16    Z5, K4, Z2
+	VMOVDQU64    64(BX)(DI*1), Z6
+	VPMOVW2M     Z6, K4
+	VPSUBW       Z6, Z4, K4, Z6
+	VPCMPGTW     Z1, Z6, K4
+	VMOVDQU16    Z6, K4, Z1
+	VMOVDQU16    Z5, K4, Z3
+	ADDQ         $0x04, R9
+	ADDQ         $0x00000080, DI
+	CMPQ         DI, R8
+	JLT          pair2234
+	VPSLLD       $0x10, Z0, Z4
+	KNOTD        K1, K4
+	VMOVDQU16    Z2, K4, Z4
+	VPSRLD       $0x10, Z2, Z2
+	VMOVDQU16    Z2, K4, Z0
+	VPMAXSD      Z4, Z0, Z0
+	VPSLLD       $0x10, Z1, Z2
+	KNOTD        K1, K4
+	VMOVDQU16    Z3, K4, Z2
+	VPSRLD       $0x10, Z3, Z3
+	VMOVDQU16    Z3, K4, Z1
+	VPMAXSD      Z2, Z1, Z1
+	VBROADCASTSS element0000ffff<>+0(SB), Z2
+	VPANDND      Z2, Z0, Z0
+	VPANDND      Z2, Z1, Z1
+	MOVQ         40(AX), SI
+	MOVQ         16352(SP), DI
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVW        R8, K4
+	SHRQ         $0x10, R8
+	KMOVW        R8, K5
+	VMOVUPS      Z0, K4, (SI)(CX*4)
+	VMOVUPS      Z1, K5, 64(SI)(CX*4)
+	ADDQ         $0x20, CX
+	CMPQ         CX, 24(AX)
+	JLT          rows2219
+
+both2199:
+	JMP done2194
+
+longer2195:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip2185
+	JEQ   skip2238
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip2185:
-	MOVQ DI, 16352(SP)
+skip2238:
+	MOVQ DI, 44368(SP)
 	MOVQ 24(AX), R8
 
-rows2186:
-	CMPQ BX, 16352(SP)
-	JGE  none2187
+rows2239:
+	CMPQ BX, 44368(SP)
+	JGE  none2240
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2188
+	JMP  row2241
 
-none2187:
+none2240:
 	XORQ DI, DI
 
-row2188:
+row2241:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -23775,60 +24611,60 @@ row2188:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2190
+	JGT          cols2243
 
-cols2189:
+cols2242:
 	CMPB       16(AX), $0x00
-	JNE        half2191
+	JNE        half2244
 	TESTQ      DI, DI
-	JZ         near2193
+	JZ         near2246
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2195
+	JNZ        same2248
 	ADDQ       $0x00003000, DI
 
-same2195:
-	JMP asked2194
+same2248:
+	JMP asked2247
 
-near2193:
+near2246:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked2194:
+asked2247:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both2192
+	JMP    both2245
 
-half2191:
+half2244:
 	TESTQ      DI, DI
-	JZ         near2196
+	JZ         near2249
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2197
+	JNZ        asked2250
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2198
+	JNZ        same2251
 	ADDQ       $0x00003000, DI
 
-same2198:
-	JMP asked2197
+same2251:
+	JMP asked2250
 
-near2196:
+near2249:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked2197:
+asked2250:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -23840,197 +24676,197 @@ asked2197:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both2192:
+both2245:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols2189
+	JLE  cols2242
 
-cols2190:
+cols2243:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols2200
+	JGT  cols2253
 
-cols2199:
+cols2252:
 	CMPB       16(AX), $0x00
-	JNE        half2201
+	JNE        half2254
 	TESTQ      DI, DI
-	JZ         near2203
+	JZ         near2256
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2204
+	JNZ        asked2257
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2205
+	JNZ        same2258
 	ADDQ       $0x00003000, DI
 
-same2205:
-	JMP asked2204
+same2258:
+	JMP asked2257
 
-near2203:
+near2256:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked2204:
+asked2257:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both2202
+	JMP    both2255
 
-half2201:
+half2254:
 	TESTQ      DI, DI
-	JZ         near2206
+	JZ         near2259
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2207
+	JNZ        asked2260
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2208
+	JNZ        same2261
 	ADDQ       $0x00003000, DI
 
-same2208:
-	JMP asked2207
+same2261:
+	JMP asked2260
 
-near2206:
+near2259:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2207:
+asked2260:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both2202:
+both2255:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols2199
+	JLE  cols2252
 
-cols2200:
+cols2253:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols2210
+	JGT  cols2263
 
-cols2209:
+cols2262:
 	CMPB       16(AX), $0x00
-	JNE        half2211
+	JNE        half2264
 	TESTQ      DI, DI
-	JZ         near2213
+	JZ         near2266
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2214
+	JNZ        asked2267
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2215
+	JNZ        same2268
 	ADDQ       $0x00003000, DI
 
-same2215:
-	JMP asked2214
+same2268:
+	JMP asked2267
 
-near2213:
+near2266:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2214:
+asked2267:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2212
+	JMP     both2265
 
-half2211:
+half2264:
 	TESTQ      DI, DI
-	JZ         near2216
+	JZ         near2269
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2217
+	JNZ        asked2270
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2218
+	JNZ        same2271
 	ADDQ       $0x00003000, DI
 
-same2218:
-	JMP asked2217
+same2271:
+	JMP asked2270
 
-near2216:
+near2269:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2217:
+asked2270:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2212:
+both2265:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2209
+	JLE    cols2262
 
-cols2210:
+cols2263:
 	CMPQ       CX, DX
-	JGE        row2219
+	JGE        row2272
 	CMPB       16(AX), $0x00
-	JNE        half2220
+	JNE        half2273
 	TESTQ      DI, DI
-	JZ         near2222
+	JZ         near2275
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2223
+	JNZ        asked2276
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2224
+	JNZ        same2277
 	ADDQ       $0x00003000, DI
 
-same2224:
-	JMP asked2223
+same2277:
+	JMP asked2276
 
-near2222:
+near2275:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2223:
-	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2221
+asked2276:
+	VMOVUPS.Z (BX)(CX*4), K2, Z1
+	JMP       both2274
 
-half2220:
+half2273:
 	TESTQ      DI, DI
-	JZ         near2225
+	JZ         near2278
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2226
+	JNZ        asked2279
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2227
+	JNZ        same2280
 	ADDQ       $0x00003000, DI
 
-same2227:
-	JMP asked2226
+same2280:
+	JMP asked2279
 
-near2225:
+near2278:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2226:
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
+asked2279:
+	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2221:
-	VBLENDMPS Z1, Z0, K1, Z1
+both2274:
+	VBLENDMPS Z1, Z0, K2, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2219:
+row2272:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -24045,53 +24881,53 @@ row2219:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2229:
+next2282:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last2231
+	JGT     last2284
 	CMPB    16(AX), $0x00
-	JNE     half2232
+	JNE     half2285
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2233
+	JMP     both2286
 
-half2232:
+half2285:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2233:
-	VCMPPS $0x00, Z0, Z1, K2
-	KMOVW  K2, DI
+both2286:
+	VCMPPS $0x00, Z0, Z1, K1
+	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2228
+	JNZ    found2281
 	ADDQ   $0x10, CX
-	JMP    next2229
+	JMP    next2282
 
-last2231:
+last2284:
 	CMPQ      CX, DX
-	JGE       end2230
+	JGE       end2283
 	CMPB      16(AX), $0x00
-	JNE       half2234
-	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2235
+	JNE       half2287
+	VMOVUPS.Z (BX)(CX*4), K2, Z1
+	JMP       both2288
 
-half2234:
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
+half2287:
+	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2235:
-	VCMPPS $0x00, Z0, Z1, K2
-	KANDW  K1, K2, K2
-	KMOVW  K2, DI
+both2288:
+	VCMPPS $0x00, Z0, Z1, K1
+	KANDW  K2, K1, K1
+	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2228
+	JNZ    found2281
 	MOVQ   DX, CX
-	JMP    end2230
+	JMP    end2283
 
-found2228:
+found2281:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2230:
+end2283:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -24099,9 +24935,9 @@ end2230:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2186
+	JNZ     rows2239
 
-done2146:
+done2194:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -24127,9 +24963,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2237
+	JGT       cols2290
 
-cols2236:
+cols2289:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -24159,11 +24995,11 @@ cols2236:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2236
+	JLE          cols2289
 
-cols2237:
+cols2290:
 	CMPQ         CX, DX
-	JGE          row2238
+	JGE          row2291
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -24191,7 +25027,7 @@ cols2237:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2238:
+row2291:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -24215,77 +25051,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2240
+	JGT       cols2293
 
-cols2239:
+cols2292:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2241
+	JZ           skip2294
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2242
+	JNE          first2295
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2242:
+first2295:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2243
+	JEQ         plain2296
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2244
+	JMP         moved2297
 
-plain2243:
+plain2296:
 	VMOVAPS Z3, Z1
 
-moved2244:
-skip2241:
+moved2297:
+skip2294:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2239
+	JLE          cols2292
 
-cols2240:
+cols2293:
 	CMPQ         CX, DX
-	JGE          row2245
+	JGE          row2298
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2246
+	JZ           skip2299
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2247
+	JNE          first2300
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2247:
+first2300:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2248
+	JEQ         plain2301
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2249
+	JMP         moved2302
 
-plain2248:
+plain2301:
 	VMOVAPS Z3, Z1
 
-moved2249:
-skip2246:
+moved2302:
+skip2299:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2245:
+row2298:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -24308,31 +25144,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2250:
+rows2303:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2252
+	JGT  cols2305
 
-cols2251:
+cols2304:
 	CMPB       16(AX), $0x00
-	JNE        half2253
+	JNE        half2306
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2254
+	JMP        both2307
 
-half2253:
+half2306:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2254:
+both2307:
 	CMPB      16(AX), $0x00
-	JNE       half2255
+	JNE       half2308
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2256
+	JMP       both2309
 
-half2255:
+half2308:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24346,25 +25182,25 @@ half2255:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2256:
+both2309:
 	CMPB       40(AX), $0x00
-	JNE        half2257
+	JNE        half2310
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2258
+	JMP        both2311
 
-half2257:
+half2310:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2258:
+both2311:
 	CMPB      40(AX), $0x00
-	JNE       half2259
+	JNE       half2312
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2260
+	JMP       both2313
 
-half2259:
+half2312:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24378,7 +25214,7 @@ half2259:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2260:
+both2313:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -24386,30 +25222,30 @@ both2260:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2251
+	JLE         cols2304
 
-cols2252:
+cols2305:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2262
+	JGT  cols2315
 
-cols2261:
+cols2314:
 	CMPB       16(AX), $0x00
-	JNE        half2263
+	JNE        half2316
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2264
+	JMP        both2317
 
-half2263:
+half2316:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2264:
+both2317:
 	CMPB      16(AX), $0x00
-	JNE       half2265
+	JNE       half2318
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2266
+	JMP       both2319
 
-half2265:
+half2318:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24417,23 +25253,23 @@ half2265:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2266:
+both2319:
 	CMPB       40(AX), $0x00
-	JNE        half2267
+	JNE        half2320
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2268
+	JMP        both2321
 
-half2267:
+half2320:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2268:
+both2321:
 	CMPB      40(AX), $0x00
-	JNE       half2269
+	JNE       half2322
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2270
+	JMP       both2323
 
-half2269:
+half2322:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -24441,140 +25277,140 @@ half2269:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2270:
+both2323:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2261
+	JLE         cols2314
 
-cols2262:
+cols2315:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2272
+	JGT  cols2325
 
-cols2271:
+cols2324:
 	CMPB       16(AX), $0x00
-	JNE        half2273
+	JNE        half2326
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2274
+	JMP        both2327
 
-half2273:
+half2326:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2274:
+both2327:
 	CMPB      16(AX), $0x00
-	JNE       half2275
+	JNE       half2328
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2276
+	JMP       both2329
 
-half2275:
+half2328:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2276:
+both2329:
 	CMPB       40(AX), $0x00
-	JNE        half2277
+	JNE        half2330
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2278
+	JMP        both2331
 
-half2277:
+half2330:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2278:
+both2331:
 	CMPB      40(AX), $0x00
-	JNE       half2279
+	JNE       half2332
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2280
+	JMP       both2333
 
-half2279:
+half2332:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2280:
+both2333:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2271
+	JLE         cols2324
 
-cols2272:
+cols2325:
 	CMPQ       CX, DX
-	JGE        row2281
+	JGE        row2334
 	CMPB       16(AX), $0x00
-	JNE        half2282
+	JNE        half2335
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2283
+	JMP        both2336
 
-half2282:
+half2335:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2283:
+both2336:
 	CMPB       16(AX), $0x00
-	JNE        half2284
+	JNE        half2337
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2285
+	JMP        both2338
 
-half2284:
+half2337:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2286:
+copy2339:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2286
+	JNZ       copy2339
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2285:
+both2338:
 	CMPB       40(AX), $0x00
-	JNE        half2287
+	JNE        half2340
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2288
+	JMP        both2341
 
-half2287:
+half2340:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2288:
+both2341:
 	CMPB       40(AX), $0x00
-	JNE        half2289
+	JNE        half2342
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2290
+	JMP        both2343
 
-half2289:
+half2342:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2291:
+copy2344:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2291
+	JNZ       copy2344
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2290:
+both2343:
 	VFMADD231PD Y5, Y6, Y1
 
-row2281:
+row2334:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2250
+	JNZ          rows2303
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -24605,69 +25441,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2292:
+rows2345:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2294
+	JGT  cols2347
 
-cols2293:
+cols2346:
 	CMPB       16(AX), $0x00
-	JNE        half2295
+	JNE        half2348
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2296
+	JMP        both2349
 
-half2295:
+half2348:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2296:
+both2349:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2293
+	JLE         cols2346
 
-cols2294:
+cols2347:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2298
+	JGT  cols2351
 
-cols2297:
+cols2350:
 	CMPB       16(AX), $0x00
-	JNE        half2299
+	JNE        half2352
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2300
+	JMP        both2353
 
-half2299:
+half2352:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2300:
+both2353:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2297
+	JLE         cols2350
 
-cols2298:
+cols2351:
 	CMPQ       CX, DX
-	JGE        row2301
+	JGE        row2354
 	CMPB       16(AX), $0x00
-	JNE        half2302
+	JNE        half2355
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2303
+	JMP        both2356
 
-half2302:
+half2355:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -24675,21 +25511,21 @@ half2302:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2304:
+copy2357:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2304
+	JNZ       copy2357
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2303:
+both2356:
 	VFMADD231PS Y6, Y1, Y2
 
-row2301:
+row2354:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2292
+	JNZ          rows2345
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -24718,15 +25554,15 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2305:
+group2358:
 	CMPQ DI, $0x08
-	JLT  group2306
+	JLT  group2359
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2308
+	JGT  cols2361
 
-cols2307:
+cols2360:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -24735,7 +25571,7 @@ cols2307:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2309
+	JZ      plain2362
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -24744,50 +25580,50 @@ cols2307:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2311
+	JNE     half2364
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2312
+	JMP     both2365
 
-half2311:
+half2364:
 	IMUL3Q $0x00000010, CX, R9
 
-both2312:
+both2365:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2313
+	JNE    far2366
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2313:
+far2366:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2314
+	JNE    half2367
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2315
+	JMP    both2368
 
-half2314:
+half2367:
 	IMUL3Q $0x00000010, CX, R11
 
-both2315:
+both2368:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2316
+	JNE    far2369
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2316:
+far2369:
 	MOVQ $0x00000004, R12
 
-pair2317:
+pair2370:
 	CMPB      40(AX), $0x00
-	JNE       half2318
+	JNE       half2371
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2319
+	JMP       both2372
 
-half2318:
+half2371:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24795,12 +25631,12 @@ half2318:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2319:
+both2372:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2320
+	JNE        half2373
 	CMPB       42(AX), $0x00
-	JEQ        near2322
+	JEQ        near2375
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24808,18 +25644,18 @@ both2319:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R9
-	JMP        asked2323
+	JMP        asked2376
 
-near2322:
+near2375:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2323:
-	JMP both2321
+asked2376:
+	JMP both2374
 
-half2320:
+half2373:
 	CMPB       42(AX), $0x00
-	JEQ        near2324
+	JEQ        near2377
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24827,21 +25663,21 @@ half2320:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2325
+	JMP        asked2378
 
-near2324:
+near2377:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2325:
-both2321:
+asked2378:
+both2374:
 	CMPB      16(AX), $0x00
-	JNE       half2326
+	JNE       half2379
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2327
+	JMP       both2380
 
-half2326:
+half2379:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24849,12 +25685,12 @@ half2326:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2327:
+both2380:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2328
+	JNE        half2381
 	CMPB       18(AX), $0x00
-	JEQ        near2330
+	JEQ        near2383
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24862,18 +25698,18 @@ both2327:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000040, R11
-	JMP        asked2331
+	JMP        asked2384
 
-near2330:
+near2383:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2331:
-	JMP both2329
+asked2384:
+	JMP both2382
 
-half2328:
+half2381:
 	CMPB       18(AX), $0x00
-	JEQ        near2332
+	JEQ        near2385
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -24881,14 +25717,14 @@ half2328:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2333
+	JMP        asked2386
 
-near2332:
+near2385:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2333:
-both2329:
+asked2386:
+both2382:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24898,12 +25734,12 @@ both2329:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	CMPB        40(AX), $0x00
-	JNE         half2334
+	JNE         half2387
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2335
+	JMP         both2388
 
-half2334:
+half2387:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24911,39 +25747,39 @@ half2334:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2335:
+both2388:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2336
+	JNE  half2389
 	CMPB 42(AX), $0x00
-	JEQ  near2338
-	JMP  asked2339
+	JEQ  near2391
+	JMP  asked2392
 
-near2338:
+near2391:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2339:
-	JMP both2337
+asked2392:
+	JMP both2390
 
-half2336:
+half2389:
 	CMPB 42(AX), $0x00
-	JEQ  near2340
-	JMP  asked2341
+	JEQ  near2393
+	JMP  asked2394
 
-near2340:
+near2393:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2341:
-both2337:
+asked2394:
+both2390:
 	CMPB      16(AX), $0x00
-	JNE       half2342
+	JNE       half2395
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2343
+	JMP       both2396
 
-half2342:
+half2395:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24951,32 +25787,32 @@ half2342:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2343:
+both2396:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2344
+	JNE  half2397
 	CMPB 18(AX), $0x00
-	JEQ  near2346
-	JMP  asked2347
+	JEQ  near2399
+	JMP  asked2400
 
-near2346:
+near2399:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000020, R11
 
-asked2347:
-	JMP both2345
+asked2400:
+	JMP both2398
 
-half2344:
+half2397:
 	CMPB 18(AX), $0x00
-	JEQ  near2348
-	JMP  asked2349
+	JEQ  near2401
+	JMP  asked2402
 
-near2348:
+near2401:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2349:
-both2345:
+asked2402:
+both2398:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24986,38 +25822,38 @@ both2345:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JNZ         pair2317
-	JMP         summed2310
+	JNZ         pair2370
+	JMP         summed2363
 
-plain2309:
+plain2362:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2350
+	JNE    half2403
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2351
+	JMP    both2404
 
-half2350:
+half2403:
 	IMUL3Q $0x00000010, CX, R9
 
-both2351:
+both2404:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2352
+	JNE    far2405
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2352:
+far2405:
 	MOVQ $0x00000004, R10
 
-pair2353:
+pair2406:
 	CMPB      16(AX), $0x00
-	JNE       half2354
+	JNE       half2407
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2355
+	JMP       both2408
 
-half2354:
+half2407:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25025,12 +25861,12 @@ half2354:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2355:
+both2408:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2356
+	JNE        half2409
 	CMPB       18(AX), $0x00
-	JEQ        near2358
+	JEQ        near2411
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25038,18 +25874,18 @@ both2355:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000040, R9
-	JMP        asked2359
+	JMP        asked2412
 
-near2358:
+near2411:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2359:
-	JMP both2357
+asked2412:
+	JMP both2410
 
-half2356:
+half2409:
 	CMPB       18(AX), $0x00
-	JEQ        near2360
+	JEQ        near2413
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25057,25 +25893,25 @@ half2356:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2361
+	JMP        asked2414
 
-near2360:
+near2413:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2361:
-both2357:
+asked2414:
+both2410:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	CMPB        16(AX), $0x00
-	JNE         half2362
+	JNE         half2415
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2363
+	JMP         both2416
 
-half2362:
+half2415:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25083,40 +25919,40 @@ half2362:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2363:
+both2416:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2364
+	JNE  half2417
 	CMPB 18(AX), $0x00
-	JEQ  near2366
-	JMP  asked2367
+	JEQ  near2419
+	JMP  asked2420
 
-near2366:
+near2419:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000020, R9
 
-asked2367:
-	JMP both2365
+asked2420:
+	JMP both2418
 
-half2364:
+half2417:
 	CMPB 18(AX), $0x00
-	JEQ  near2368
-	JMP  asked2369
+	JEQ  near2421
+	JMP  asked2422
 
-near2368:
+near2421:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2369:
-both2365:
+asked2422:
+both2418:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JNZ         pair2353
+	JNZ         pair2406
 
-summed2310:
+summed2363:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25126,79 +25962,79 @@ summed2310:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2307
+	JLE     cols2360
 
-cols2308:
+cols2361:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2371
+	JGT  cols2424
 
-cols2370:
+cols2423:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2372
+	JZ      plain2425
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2374
+	JNE     half2427
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2375
+	JMP     both2428
 
-half2374:
+half2427:
 	IMUL3Q $0x00000010, CX, R9
 
-both2375:
+both2428:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2376
+	JNE    far2429
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2376:
+far2429:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2377
+	JNE    half2430
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2378
+	JMP    both2431
 
-half2377:
+half2430:
 	IMUL3Q $0x00000010, CX, R11
 
-both2378:
+both2431:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2379
+	JNE    far2432
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2379:
+far2432:
 	MOVQ $0x00000004, R12
 
-pair2380:
+pair2433:
 	CMPB      40(AX), $0x00
-	JNE       half2381
+	JNE       half2434
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2382
+	JMP       both2435
 
-half2381:
+half2434:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2382:
+both2435:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2383
+	JNE        half2436
 	CMPB       42(AX), $0x00
-	JEQ        near2385
+	JEQ        near2438
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25206,18 +26042,18 @@ both2382:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2386
+	JMP        asked2439
 
-near2385:
+near2438:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2386:
-	JMP both2384
+asked2439:
+	JMP both2437
 
-half2383:
+half2436:
 	CMPB       42(AX), $0x00
-	JEQ        near2387
+	JEQ        near2440
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25225,30 +26061,30 @@ half2383:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2388
+	JMP        asked2441
 
-near2387:
+near2440:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2388:
-both2384:
+asked2441:
+both2437:
 	CMPB      16(AX), $0x00
-	JNE       half2389
+	JNE       half2442
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2390
+	JMP       both2443
 
-half2389:
+half2442:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2390:
+both2443:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2391
+	JNE        half2444
 	CMPB       18(AX), $0x00
-	JEQ        near2393
+	JEQ        near2446
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25256,18 +26092,18 @@ both2390:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2394
+	JMP        asked2447
 
-near2393:
+near2446:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2394:
-	JMP both2392
+asked2447:
+	JMP both2445
 
-half2391:
+half2444:
 	CMPB       18(AX), $0x00
-	JEQ        near2395
+	JEQ        near2448
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25275,136 +26111,136 @@ half2391:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2396
+	JMP        asked2449
 
-near2395:
+near2448:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2396:
-both2392:
+asked2449:
+both2445:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2397
+	JNE         half2450
 	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2398
+	JMP         both2451
 
-half2397:
+half2450:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2398:
+both2451:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2399
+	JNE  half2452
 	CMPB 42(AX), $0x00
-	JEQ  near2401
-	JMP  asked2402
+	JEQ  near2454
+	JMP  asked2455
 
-near2401:
+near2454:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2402:
-	JMP both2400
+asked2455:
+	JMP both2453
 
-half2399:
+half2452:
 	CMPB 42(AX), $0x00
-	JEQ  near2403
-	JMP  asked2404
+	JEQ  near2456
+	JMP  asked2457
 
-near2403:
+near2456:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2404:
-both2400:
+asked2457:
+both2453:
 	CMPB      16(AX), $0x00
-	JNE       half2405
+	JNE       half2458
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2406
+	JMP       both2459
 
-half2405:
+half2458:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2406:
+both2459:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2407
+	JNE  half2460
 	CMPB 18(AX), $0x00
-	JEQ  near2409
-	JMP  asked2410
+	JEQ  near2462
+	JMP  asked2463
 
-near2409:
+near2462:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2410:
-	JMP both2408
+asked2463:
+	JMP both2461
 
-half2407:
+half2460:
 	CMPB 18(AX), $0x00
-	JEQ  near2411
-	JMP  asked2412
+	JEQ  near2464
+	JMP  asked2465
 
-near2411:
+near2464:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2412:
-both2408:
+asked2465:
+both2461:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2380
-	JMP         summed2373
+	JNZ         pair2433
+	JMP         summed2426
 
-plain2372:
+plain2425:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2413
+	JNE    half2466
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2414
+	JMP    both2467
 
-half2413:
+half2466:
 	IMUL3Q $0x00000010, CX, R9
 
-both2414:
+both2467:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2415
+	JNE    far2468
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2415:
+far2468:
 	MOVQ $0x00000004, R10
 
-pair2416:
+pair2469:
 	CMPB      16(AX), $0x00
-	JNE       half2417
+	JNE       half2470
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2418
+	JMP       both2471
 
-half2417:
+half2470:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2418:
+both2471:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2419
+	JNE        half2472
 	CMPB       18(AX), $0x00
-	JEQ        near2421
+	JEQ        near2474
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25412,18 +26248,18 @@ both2418:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2422
+	JMP        asked2475
 
-near2421:
+near2474:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2422:
-	JMP both2420
+asked2475:
+	JMP both2473
 
-half2419:
+half2472:
 	CMPB       18(AX), $0x00
-	JEQ        near2423
+	JEQ        near2476
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25431,58 +26267,58 @@ half2419:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2424
+	JMP        asked2477
 
-near2423:
+near2476:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2424:
-both2420:
+asked2477:
+both2473:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2425
+	JNE         half2478
 	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2426
+	JMP         both2479
 
-half2425:
+half2478:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2426:
+both2479:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2427
+	JNE  half2480
 	CMPB 18(AX), $0x00
-	JEQ  near2429
-	JMP  asked2430
+	JEQ  near2482
+	JMP  asked2483
 
-near2429:
+near2482:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2430:
-	JMP both2428
+asked2483:
+	JMP both2481
 
-half2427:
+half2480:
 	CMPB 18(AX), $0x00
-	JEQ  near2431
-	JMP  asked2432
+	JEQ  near2484
+	JMP  asked2485
 
-near2431:
+near2484:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2432:
-both2428:
+asked2485:
+both2481:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2416
+	JNZ         pair2469
 
-summed2373:
+summed2426:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25490,88 +26326,88 @@ summed2373:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2370
+	JLE     cols2423
 
-cols2371:
+cols2424:
 	CMPQ    CX, DX
-	JGE     row2433
+	JGE     row2486
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2434
+	JZ      plain2487
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2436
+	JNE     half2489
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2437
+	JMP     both2490
 
-half2436:
+half2489:
 	IMUL3Q $0x00000010, CX, R9
 
-both2437:
+both2490:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2438
+	JNE    far2491
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2438:
+far2491:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2439
+	JNE    half2492
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2440
+	JMP    both2493
 
-half2439:
+half2492:
 	IMUL3Q $0x00000010, CX, R11
 
-both2440:
+both2493:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2441
+	JNE    far2494
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2441:
+far2494:
 	MOVQ $0x00000004, R12
 
-pair2442:
+pair2495:
 	CMPB       40(AX), $0x00
-	JNE        half2443
+	JNE        half2496
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2444
+	JMP        both2497
 
-half2443:
+half2496:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2445:
+copy2498:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2445
+	JNZ       copy2498
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2444:
+both2497:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2446
+	JNE        half2499
 	CMPB       42(AX), $0x00
-	JEQ        near2448
+	JEQ        near2501
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25579,18 +26415,18 @@ both2444:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R9
-	JMP        asked2449
+	JMP        asked2502
 
-near2448:
+near2501:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2449:
-	JMP both2447
+asked2502:
+	JMP both2500
 
-half2446:
+half2499:
 	CMPB       42(AX), $0x00
-	JEQ        near2450
+	JEQ        near2503
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25598,42 +26434,42 @@ half2446:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R9
-	JMP        asked2451
+	JMP        asked2504
 
-near2450:
+near2503:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2451:
-both2447:
+asked2504:
+both2500:
 	CMPB       16(AX), $0x00
-	JNE        half2452
+	JNE        half2505
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2453
+	JMP        both2506
 
-half2452:
+half2505:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2454:
+copy2507:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2454
+	JNZ       copy2507
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2453:
+both2506:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2455
+	JNE        half2508
 	CMPB       18(AX), $0x00
-	JEQ        near2457
+	JEQ        near2510
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25641,18 +26477,18 @@ both2453:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000020, R11
-	JMP        asked2458
+	JMP        asked2511
 
-near2457:
+near2510:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2458:
-	JMP both2456
+asked2511:
+	JMP both2509
 
-half2455:
+half2508:
 	CMPB       18(AX), $0x00
-	JEQ        near2459
+	JEQ        near2512
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -25660,172 +26496,172 @@ half2455:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	ADDQ       $0x00000010, R11
-	JMP        asked2460
+	JMP        asked2513
 
-near2459:
+near2512:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2460:
-both2456:
+asked2513:
+both2509:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        40(AX), $0x00
-	JNE         half2461
+	JNE         half2514
 	VMASKMOVPS  (R8)(CX*4), X0, X5
 	VCVTPS2PD   X5, Y5
-	JMP         both2462
+	JMP         both2515
 
-half2461:
+half2514:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2463:
+copy2516:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2463
+	JNZ       copy2516
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2462:
+both2515:
 	ADDQ 32(AX), R8
 	CMPB 40(AX), $0x00
-	JNE  half2464
+	JNE  half2517
 	CMPB 42(AX), $0x00
-	JEQ  near2466
-	JMP  asked2467
+	JEQ  near2519
+	JMP  asked2520
 
-near2466:
+near2519:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2467:
-	JMP both2465
+asked2520:
+	JMP both2518
 
-half2464:
+half2517:
 	CMPB 42(AX), $0x00
-	JEQ  near2468
-	JMP  asked2469
+	JEQ  near2521
+	JMP  asked2522
 
-near2468:
+near2521:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2469:
-both2465:
+asked2522:
+both2518:
 	CMPB       16(AX), $0x00
-	JNE        half2470
+	JNE        half2523
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2471
+	JMP        both2524
 
-half2470:
+half2523:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2472:
+copy2525:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2472
+	JNZ       copy2525
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2471:
+both2524:
 	ADDQ 8(AX), R10
 	CMPB 16(AX), $0x00
-	JNE  half2473
+	JNE  half2526
 	CMPB 18(AX), $0x00
-	JEQ  near2475
-	JMP  asked2476
+	JEQ  near2528
+	JMP  asked2529
 
-near2475:
+near2528:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000010, R11
 
-asked2476:
-	JMP both2474
+asked2529:
+	JMP both2527
 
-half2473:
+half2526:
 	CMPB 18(AX), $0x00
-	JEQ  near2477
-	JMP  asked2478
+	JEQ  near2530
+	JMP  asked2531
 
-near2477:
+near2530:
 	PREFETCHT0 (R11)
 	ADDQ       $0x00000008, R11
 
-asked2478:
-both2474:
+asked2531:
+both2527:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2442
-	JMP         summed2435
+	JNZ         pair2495
+	JMP         summed2488
 
-plain2434:
+plain2487:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2479
+	JNE    half2532
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2480
+	JMP    both2533
 
-half2479:
+half2532:
 	IMUL3Q $0x00000010, CX, R9
 
-both2480:
+both2533:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2481
+	JNE    far2534
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2481:
+far2534:
 	MOVQ $0x00000004, R10
 
-pair2482:
+pair2535:
 	CMPB       16(AX), $0x00
-	JNE        half2483
+	JNE        half2536
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2484
+	JMP        both2537
 
-half2483:
+half2536:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2485:
+copy2538:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2485
+	JNZ       copy2538
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2484:
+both2537:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2486
+	JNE        half2539
 	CMPB       18(AX), $0x00
-	JEQ        near2488
+	JEQ        near2541
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25833,18 +26669,18 @@ both2484:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000020, R9
-	JMP        asked2489
+	JMP        asked2542
 
-near2488:
+near2541:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2489:
-	JMP both2487
+asked2542:
+	JMP both2540
 
-half2486:
+half2539:
 	CMPB       18(AX), $0x00
-	JEQ        near2490
+	JEQ        near2543
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -25852,76 +26688,76 @@ half2486:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	ADDQ       $0x00000010, R9
-	JMP        asked2491
+	JMP        asked2544
 
-near2490:
+near2543:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2491:
-both2487:
+asked2544:
+both2540:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	CMPB        16(AX), $0x00
-	JNE         half2492
+	JNE         half2545
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both2493
+	JMP         both2546
 
-half2492:
+half2545:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2494:
+copy2547:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2494
+	JNZ       copy2547
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2493:
+both2546:
 	ADDQ 8(AX), R8
 	CMPB 16(AX), $0x00
-	JNE  half2495
+	JNE  half2548
 	CMPB 18(AX), $0x00
-	JEQ  near2497
-	JMP  asked2498
+	JEQ  near2550
+	JMP  asked2551
 
-near2497:
+near2550:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000010, R9
 
-asked2498:
-	JMP both2496
+asked2551:
+	JMP both2549
 
-half2495:
+half2548:
 	CMPB 18(AX), $0x00
-	JEQ  near2499
-	JMP  asked2500
+	JEQ  near2552
+	JMP  asked2553
 
-near2499:
+near2552:
 	PREFETCHT0 (R9)
 	ADDQ       $0x00000008, R9
 
-asked2500:
-both2496:
+asked2553:
+both2549:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2482
+	JNZ         pair2535
 
-summed2435:
+summed2488:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2433:
+row2486:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -25939,18 +26775,18 @@ row2433:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group2305
+	JMP  group2358
 
-group2306:
-group2501:
+group2359:
+group2554:
 	CMPQ DI, $0x01
-	JLT  group2502
+	JLT  group2555
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2504
+	JGT  cols2557
 
-cols2503:
+cols2556:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -25959,7 +26795,7 @@ cols2503:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2505
+	JZ      plain2558
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -25968,47 +26804,47 @@ cols2503:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2507
+	JNE     half2560
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2508
+	JMP     both2561
 
-half2507:
+half2560:
 	IMUL3Q $0x00000002, CX, R9
 
-both2508:
+both2561:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2509
+	JNE    far2562
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2509:
+far2562:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2510
+	JNE    half2563
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2511
+	JMP    both2564
 
-half2510:
+half2563:
 	IMUL3Q $0x00000002, CX, R10
 
-both2511:
+both2564:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2512
+	JNE    far2565
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2512:
+far2565:
 	CMPB      40(AX), $0x00
-	JNE       half2513
+	JNE       half2566
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2514
+	JMP       both2567
 
-half2513:
+half2566:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -26016,15 +26852,15 @@ half2513:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2514:
+both2567:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2515
+	JNE       half2568
 	VCVTPS2PD (R9)(CX*4), Y11
 	VCVTPS2PD 16(R9)(CX*4), Y12
-	JMP       both2516
+	JMP       both2569
 
-half2515:
+half2568:
 	VPMOVZXWD (R9)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -26032,7 +26868,7 @@ half2515:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2516:
+both2569:
 	ADDQ        8(AX), R9
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
@@ -26042,34 +26878,34 @@ both2516:
 	VMULPD      Y8, Y12, Y12
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
-	JMP         summed2506
+	JMP         summed2559
 
-plain2505:
+plain2558:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2517
+	JNE    half2570
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2518
+	JMP    both2571
 
-half2517:
+half2570:
 	IMUL3Q $0x00000002, CX, R9
 
-both2518:
+both2571:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2519
+	JNE    far2572
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2519:
+far2572:
 	CMPB      16(AX), $0x00
-	JNE       half2520
+	JNE       half2573
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2521
+	JMP       both2574
 
-half2520:
+half2573:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -26077,14 +26913,14 @@ half2520:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2521:
+both2574:
 	ADDQ        8(AX), R8
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 
-summed2506:
+summed2559:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -26094,125 +26930,125 @@ summed2506:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2503
+	JLE     cols2556
 
-cols2504:
+cols2557:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2523
+	JGT  cols2576
 
-cols2522:
+cols2575:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2524
+	JZ      plain2577
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2526
+	JNE     half2579
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2527
+	JMP     both2580
 
-half2526:
+half2579:
 	IMUL3Q $0x00000002, CX, R9
 
-both2527:
+both2580:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2528
+	JNE    far2581
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2528:
+far2581:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2529
+	JNE    half2582
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2530
+	JMP    both2583
 
-half2529:
+half2582:
 	IMUL3Q $0x00000002, CX, R10
 
-both2530:
+both2583:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2531
+	JNE    far2584
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2531:
+far2584:
 	CMPB      40(AX), $0x00
-	JNE       half2532
+	JNE       half2585
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2533
+	JMP       both2586
 
-half2532:
+half2585:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2533:
+both2586:
 	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
-	JNE       half2534
+	JNE       half2587
 	VCVTPS2PD (R9)(CX*4), Y6
-	JMP       both2535
+	JMP       both2588
 
-half2534:
+half2587:
 	VPMOVZXWD (R9)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2535:
+both2588:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2525
+	JMP         summed2578
 
-plain2524:
+plain2577:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2536
+	JNE    half2589
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2537
+	JMP    both2590
 
-half2536:
+half2589:
 	IMUL3Q $0x00000002, CX, R9
 
-both2537:
+both2590:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2538
+	JNE    far2591
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2538:
+far2591:
 	CMPB      16(AX), $0x00
-	JNE       half2539
+	JNE       half2592
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2540
+	JMP       both2593
 
-half2539:
+half2592:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2540:
+both2593:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2525:
+summed2578:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -26220,170 +27056,170 @@ summed2525:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2522
+	JLE     cols2575
 
-cols2523:
+cols2576:
 	CMPQ    CX, DX
-	JGE     row2541
+	JGE     row2594
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2542
+	JZ      plain2595
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2544
+	JNE     half2597
 	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2545
+	JMP     both2598
 
-half2544:
+half2597:
 	IMUL3Q $0x00000002, CX, R9
 
-both2545:
+both2598:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2546
+	JNE    far2599
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2546:
+far2599:
 	MOVQ   BX, R9
 	CMPB   16(AX), $0x00
-	JNE    half2547
+	JNE    half2600
 	IMUL3Q $0x00000004, CX, R10
-	JMP    both2548
+	JMP    both2601
 
-half2547:
+half2600:
 	IMUL3Q $0x00000002, CX, R10
 
-both2548:
+both2601:
 	ADDQ   BX, R10
 	CMPB   18(AX), $0x00
-	JNE    far2549
+	JNE    far2602
 	MOVQ   8(AX), R11
 	IMUL3Q $0x00000001, R11, R11
 	ADDQ   R11, R10
 
-far2549:
+far2602:
 	CMPB       40(AX), $0x00
-	JNE        half2550
+	JNE        half2603
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2551
+	JMP        both2604
 
-half2550:
+half2603:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
 	LEAQ    (R8)(CX*2), R12
 
-copy2552:
+copy2605:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy2552
+	JNZ       copy2605
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2551:
+both2604:
 	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2553
+	JNE        half2606
 	VMASKMOVPS (R9)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2554
+	JMP        both2607
 
-half2553:
+half2606:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (R9)(CX*2), R11
 
-copy2555:
+copy2608:
 	MOVW      -2(R11)(R8*2), R10
 	MOVW      R10, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2555
+	JNZ       copy2608
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2554:
+both2607:
 	ADDQ        8(AX), R9
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2543
+	JMP         summed2596
 
-plain2542:
+plain2595:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2556
+	JNE    half2609
 	IMUL3Q $0x00000004, CX, R9
-	JMP    both2557
+	JMP    both2610
 
-half2556:
+half2609:
 	IMUL3Q $0x00000002, CX, R9
 
-both2557:
+both2610:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2558
+	JNE    far2611
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000001, R10, R10
 	ADDQ   R10, R9
 
-far2558:
+far2611:
 	CMPB       16(AX), $0x00
-	JNE        half2559
+	JNE        half2612
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2560
+	JMP        both2613
 
-half2559:
+half2612:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy2561:
+copy2614:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2561
+	JNZ       copy2614
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2560:
+both2613:
 	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2543:
+summed2596:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2541:
+row2594:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2501
+	JMP  group2554
 
-group2502:
+group2555:
 	VZEROUPPER
 	RET
 
@@ -26401,30 +27237,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2563
+	JEQ     skip2616
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2563:
+skip2616:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2564:
+rows2617:
 	CMPQ BX, 16(SP)
-	JGE  none2565
+	JGE  none2618
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2566
+	JMP  row2619
 
-none2565:
+none2618:
 	XORQ DI, DI
 
-row2566:
+row2619:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -26432,198 +27268,198 @@ row2566:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2568
+	JGT          cols2621
 
-cols2567:
+cols2620:
 	CMPB       16(AX), $0x00
-	JNE        half2569
+	JNE        half2622
 	TESTQ      DI, DI
-	JZ         near2571
+	JZ         near2624
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2572
+	JNZ        asked2625
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2573
+	JNZ        same2626
 	ADDQ       $0x00003000, DI
 
-same2573:
-	JMP asked2572
+same2626:
+	JMP asked2625
 
-near2571:
+near2624:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2572:
+asked2625:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2570
+	JMP    both2623
 
-half2569:
+half2622:
 	TESTQ      DI, DI
-	JZ         near2574
+	JZ         near2627
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2575
+	JNZ        asked2628
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2576
+	JNZ        same2629
 	ADDQ       $0x00003000, DI
 
-same2576:
-	JMP asked2575
+same2629:
+	JMP asked2628
 
-near2574:
+near2627:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2575:
+asked2628:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2570:
+both2623:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2567
+	JLE  cols2620
 
-cols2568:
+cols2621:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2578
+	JGT  cols2631
 
-cols2577:
+cols2630:
 	CMPB       16(AX), $0x00
-	JNE        half2579
+	JNE        half2632
 	TESTQ      DI, DI
-	JZ         near2581
+	JZ         near2634
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2582
+	JNZ        asked2635
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2583
+	JNZ        same2636
 	ADDQ       $0x00003000, DI
 
-same2583:
-	JMP asked2582
+same2636:
+	JMP asked2635
 
-near2581:
+near2634:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2582:
+asked2635:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2580
+	JMP     both2633
 
-half2579:
+half2632:
 	TESTQ      DI, DI
-	JZ         near2584
+	JZ         near2637
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2585
+	JNZ        asked2638
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2586
+	JNZ        same2639
 	ADDQ       $0x00003000, DI
 
-same2586:
-	JMP asked2585
+same2639:
+	JMP asked2638
 
-near2584:
+near2637:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2585:
+asked2638:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2580:
+both2633:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2577
+	JLE    cols2630
 
-cols2578:
+cols2631:
 	CMPQ       CX, DX
-	JGE        row2587
+	JGE        row2640
 	CMPB       16(AX), $0x00
-	JNE        half2588
+	JNE        half2641
 	TESTQ      DI, DI
-	JZ         near2590
+	JZ         near2643
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2591
+	JNZ        asked2644
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2592
+	JNZ        same2645
 	ADDQ       $0x00003000, DI
 
-same2592:
-	JMP asked2591
+same2645:
+	JMP asked2644
 
-near2590:
+near2643:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2591:
+asked2644:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2589
+	JMP        both2642
 
-half2588:
+half2641:
 	TESTQ      DI, DI
-	JZ         near2593
+	JZ         near2646
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2594
+	JNZ        asked2647
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2595
+	JNZ        same2648
 	ADDQ       $0x00003000, DI
 
-same2595:
-	JMP asked2594
+same2648:
+	JMP asked2647
 
-near2593:
+near2646:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2594:
+asked2647:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2596:
+copy2649:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2596
+	JNZ       copy2649
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2589:
+both2642:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2587:
+row2640:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -26634,64 +27470,64 @@ row2587:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2598:
+next2651:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2600
+	JGT     last2653
 	CMPB    16(AX), $0x00
-	JNE     half2601
+	JNE     half2654
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2602
+	JMP     both2655
 
-half2601:
+half2654:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2602:
+both2655:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2597
+	JNZ       found2650
 	ADDQ      $0x08, CX
-	JMP       next2598
+	JMP       next2651
 
-last2600:
+last2653:
 	CMPQ       CX, DX
-	JGE        end2599
+	JGE        end2652
 	CMPB       16(AX), $0x00
-	JNE        half2603
+	JNE        half2656
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2604
+	JMP        both2657
 
-half2603:
+half2656:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2605:
+copy2658:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2605
+	JNZ       copy2658
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2604:
+both2657:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2597
+	JNZ       found2650
 	MOVQ      DX, CX
-	JMP       end2599
+	JMP       end2652
 
-found2597:
+found2650:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2599:
+end2652:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -26699,7 +27535,7 @@ end2599:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2564
+	JNZ     rows2617
 	VZEROUPPER
 	RET
 
@@ -26720,9 +27556,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2607
+	JGT     cols2660
 
-cols2606:
+cols2659:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -26752,11 +27588,11 @@ cols2606:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2606
+	JLE          cols2659
 
-cols2607:
+cols2660:
 	CMPQ         CX, DX
-	JGE          row2608
+	JGE          row2661
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -26784,7 +27620,7 @@ cols2607:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2608:
+row2661:
 	VZEROUPPER
 	RET
 
@@ -26803,77 +27639,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2610
+	JGT     cols2663
 
-cols2609:
+cols2662:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2611
+	JZ           skip2664
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2612
+	JNE          first2665
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2612:
+first2665:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2613
+	JEQ         plain2666
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2614
+	JMP         moved2667
 
-plain2613:
+plain2666:
 	VMOVAPS Y4, Y2
 
-moved2614:
-skip2611:
+moved2667:
+skip2664:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2609
+	JLE          cols2662
 
-cols2610:
+cols2663:
 	CMPQ         CX, DX
-	JGE          row2615
+	JGE          row2668
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2616
+	JZ           skip2669
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2617
+	JNE          first2670
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2617:
+first2670:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2618
+	JEQ         plain2671
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2619
+	JMP         moved2672
 
-plain2618:
+plain2671:
 	VMOVAPS Y4, Y2
 
-moved2619:
-skip2616:
+moved2672:
+skip2669:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2615:
+row2668:
 	VZEROUPPER
 	RET
 
@@ -26892,40 +27728,40 @@ TEXT ·keptAVX512(SB), $1056-8
 	VPADDQ       Z0, Z3, Z3
 	VPSLLQ       $0x03, Z0, Z4
 	TESTQ        DX, DX
-	JNZ          list2620
+	JNZ          list2673
 	VPBROADCASTD 16(AX), Y5
 	VPADDD       elementEight<>+0(SB), Y5, Y5
 	VPMOVZXDQ    Y5, Z5
 	VPMULLQ      Z0, Z5, Z5
 	VPADDQ       Z5, Z3, Z3
 
-list2620:
+list2673:
 	VPBROADCASTW 20(AX), Z5
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	CMPW         20(AX), $0x8000
-	JNE          other2622
+	JNE          other2675
 	CMPQ         CX, $0x08
-	JGT          wider2624
+	JGT          wider2677
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	MOVQ         $0x0101010101010101, DI
 	IMULQ        DI, AX
 
-eight2625:
+eight2678:
 	TESTQ     DX, DX
-	JNZ       list2626
+	JNZ       list2679
 	VMOVDQA64 Z3, Z5
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2627
+	JMP       have2680
 
-list2626:
+list2679:
 	VPMOVZXDQ (DX), Z5
 	VPMULLQ   Z0, Z5, Z5
 	VPADDQ    Z3, Z5, Z5
 	ADDQ      $0x20, DX
 
-have2627:
+have2680:
 	VPSRLQ  $0x1e, Z5, Z6
 	VPXORQ  Z6, Z5, Z5
 	VPMULLQ Z1, Z5, Z5
@@ -26940,10 +27776,10 @@ have2627:
 	MOVQ    DI, (SI)
 	ADDQ    CX, SI
 	SUBQ    $0x08, BX
-	JNZ     eight2625
-	JMP     kept2621
+	JNZ     eight2678
+	JMP     kept2674
 
-wider2624:
+wider2677:
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	VPBROADCASTQ AX, Z5
@@ -26958,20 +27794,20 @@ wider2624:
 	VMOVDQU64    Z8, 88(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z7
 
-eight2628:
+eight2681:
 	TESTQ     DX, DX
-	JNZ       list2629
+	JNZ       list2682
 	VMOVDQA64 Z3, Z8
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2630
+	JMP       have2683
 
-list2629:
+list2682:
 	VPMOVZXDQ (DX), Z8
 	VPMULLQ   Z0, Z8, Z8
 	VPADDQ    Z3, Z8, Z8
 	ADDQ      $0x20, DX
 
-have2630:
+have2683:
 	VPSRLQ    $0x1e, Z8, Z10
 	VPXORQ    Z10, Z8, Z8
 	VPMULLQ   Z1, Z8, Z8
@@ -27012,32 +27848,32 @@ have2630:
 	MOVQ      AX, (SI)(DI*1)
 	ADDQ      CX, SI
 	SUBQ      $0x08, BX
-	JNZ       eight2628
-	JMP       half2623
+	JNZ       eight2681
+	JMP       half2676
 
-other2622:
+other2675:
 	CMPQ      CX, $0x08
-	JGT       wider2631
+	JGT       wider2684
 	VMOVDQU32 elementPairs4<>+0(SB), Z8
 	MOVQ      $-1, AX
 	BZHIQ     CX, AX, AX
 	MOVQ      $0x0101010101010101, DI
 	IMULQ     DI, AX
 
-eight2632:
+eight2685:
 	TESTQ     DX, DX
-	JNZ       list2633
+	JNZ       list2686
 	VMOVDQA64 Z3, Z9
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2634
+	JMP       have2687
 
-list2633:
+list2686:
 	VPMOVZXDQ (DX), Z9
 	VPMULLQ   Z0, Z9, Z9
 	VPADDQ    Z3, Z9, Z9
 	ADDQ      $0x20, DX
 
-have2634:
+have2687:
 	VPSRLQ     $0x1e, Z9, Z10
 	VPXORQ     Z10, Z9, Z9
 	VPMULLQ    Z1, Z9, Z9
@@ -27079,12 +27915,12 @@ have2634:
 	MOVQ       DI, (SI)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2632
-	JMP        kept2621
+	JNZ        eight2685
+	JMP        kept2674
 
-wider2631:
+wider2684:
 	CMPQ         CX, $0x10
-	JGT          wider2635
+	JGT          wider2688
 	VMOVDQU32    elementPairs2<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -27100,20 +27936,20 @@ wider2631:
 	VMOVDQU64    Z12, 256(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2636:
+eight2689:
 	TESTQ     DX, DX
-	JNZ       list2637
+	JNZ       list2690
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2638
+	JMP       have2691
 
-list2637:
+list2690:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2638:
+have2691:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -27211,12 +28047,12 @@ have2638:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2636
-	JMP        kept2621
+	JNZ        eight2689
+	JMP        kept2674
 
-wider2635:
+wider2688:
 	CMPQ         CX, $0x20
-	JGT          wider2639
+	JGT          wider2692
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -27232,20 +28068,20 @@ wider2635:
 	VMOVDQU64    Z12, 416(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2640:
+eight2693:
 	TESTQ     DX, DX
-	JNZ       list2641
+	JNZ       list2694
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2642
+	JMP       have2695
 
-list2641:
+list2694:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2642:
+have2695:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -27399,12 +28235,12 @@ have2642:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2640
-	JMP        kept2621
+	JNZ        eight2693
+	JMP        kept2674
 
-wider2639:
+wider2692:
 	CMPQ         CX, $0x28
-	JGT          wider2643
+	JGT          wider2696
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -27422,20 +28258,20 @@ wider2639:
 	VMOVDQU64    Z13, 608(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2644:
+eight2697:
 	TESTQ     DX, DX
-	JNZ       list2645
+	JNZ       list2698
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2646
+	JMP       have2699
 
-list2645:
+list2698:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2646:
+have2699:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27620,12 +28456,12 @@ have2646:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2644
-	JMP        kept2621
+	JNZ        eight2697
+	JMP        kept2674
 
-wider2643:
+wider2696:
 	CMPQ         CX, $0x30
-	JGT          wider2647
+	JGT          wider2700
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -27643,20 +28479,20 @@ wider2643:
 	VMOVDQU64    Z13, 800(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2648:
+eight2701:
 	TESTQ     DX, DX
-	JNZ       list2649
+	JNZ       list2702
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2650
+	JMP       have2703
 
-list2649:
+list2702:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2650:
+have2703:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27869,12 +28705,12 @@ have2650:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2648
-	JMP        kept2621
+	JNZ        eight2701
+	JMP        kept2674
 
-wider2647:
+wider2700:
 	CMPQ         CX, $0x40
-	JGT          wider2651
+	JGT          wider2704
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -27892,20 +28728,20 @@ wider2647:
 	VMOVDQU64    Z13, 992(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2652:
+eight2705:
 	TESTQ     DX, DX
-	JNZ       list2653
+	JNZ       list2706
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2654
+	JMP       have2707
 
-list2653:
+list2706:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2654:
+have2707:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -28174,12 +29010,12 @@ have2654:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2652
-	JMP        kept2621
+	JNZ        eight2705
+	JMP        kept2674
 
-wider2651:
-half2623:
-kept2621:
+wider2704:
+half2676:
+kept2674:
 	SFENCE
 	VZEROUPPER
 	RET

@@ -40,7 +40,7 @@ func (s shortBench) softmax(listed func(i int) bool) func() {
 				list = append(list, uint32(i))
 			}
 		}
-		k.Labels, k.List, k.Rows, k.Fill = &labels[0], &list[0], len(list), Fills(Supported(), s.cols)
+		k.Labels, k.List, k.Rows, k.Fill = &labels[0], &list[0], len(list), k.Fills(Supported())
 	}
 	return func() {
 		k.First = 0

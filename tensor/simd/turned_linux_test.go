@@ -54,9 +54,9 @@ func shortCases(t *testing.T, body func(t *testing.T, what string, l Level, rows
 	r := rand.New(rand.NewPCG(5, 1))
 	for l := Generic + 1; l <= Supported(); l++ {
 		for cols := 1; cols <= ShortRow+1; cols++ {
-			for k, rows := range []int{1, 16, 17, 47} {
-				half, gap := (cols+k)%2 == 0, k/2*3
-				body(t, fmt.Sprintf("%v, %d x %d, gap %d, bfloat16 %v", l, rows, cols, gap, half), l, rows, cols, gap, half, r)
+			for k, c := range []struct{ rows, gap int }{{1, 0}, {16, 0}, {17, 3}, {47, 3}, {100, 0}, {101, 0}, {96, 3}} {
+				half := (cols+k)%2 == 0
+				body(t, fmt.Sprintf("%v, %d x %d, gap %d, bfloat16 %v", l, c.rows, cols, c.gap, half), l, c.rows, cols, c.gap, half, r)
 			}
 		}
 	}
@@ -75,6 +75,19 @@ func near(t *testing.T, what string, half bool, got, want []float32) {
 	}
 }
 
+// special makes some rows of a block zeros of either sign, of which the first is the largest, and one number of others
+// -Inf, but not in one column.
+func special(x Block, i, cols, not int, r *rand.Rand) {
+	switch j := r.IntN(cols); {
+	case i%7 == 3:
+		for j := range cols {
+			x.Set(i, j, float32(math.Copysign(0, r.NormFloat64())))
+		}
+	case i%7 == 5 && j != not:
+		x.Set(i, j, float32(math.Inf(-1)))
+	}
+}
+
 // TestShortSoftmax: softmax of short rows is that of the generic level whichever rows are listed, and touches nothing else.
 func TestShortSoftmax(t *testing.T) {
 	shortCases(t, func(t *testing.T, what string, l Level, rows, cols, gap int, half bool, r *rand.Rand) {
@@ -82,6 +95,7 @@ func TestShortSoftmax(t *testing.T) {
 		var some, all []uint32
 		for i := range labels {
 			labels[i] = uint32(r.IntN(cols))
+			special(x, i, cols, int(labels[i]), r)
 			all = append(all, uint32(i))
 			if i == rows-1 || r.IntN(3) > 0 {
 				some = append(some, uint32(i))
@@ -119,9 +133,9 @@ func TestShortSoftmax(t *testing.T) {
 // TestShortFill: rows between those of a list become zero up to the last, or to where rows are too far apart for a stage,
 // in place and not, through the caches and past them; results are those of the same rows without.
 func TestShortFill(t *testing.T) {
-	const rows, line = 400, 64
+	const rows, line = 600, 64
 	shortCases(t, func(t *testing.T, what string, l Level, _, cols, gap int, half bool, r *rand.Rand) {
-		if gap > 0 || !Fills(l, cols) {
+		if gap > 0 || !(&Softmax{Cols: cols}).Fills(l) {
 			return
 		}
 		size := map[bool]int{false: 4, true: 2}[half]
@@ -129,7 +143,7 @@ func TestShortFill(t *testing.T) {
 		var list []uint32
 		for i := first; i < rows; i++ {
 			labels[i] = uint32(r.IntN(cols))
-			if i/50%2 == 0 || r.IntN(2) == 0 && i/70%3 < 2 {
+			if i >= 550 || i < 400 && (i/50%2 == 0 || r.IntN(2) == 0 && i/70%3 < 2) {
 				list = append(list, uint32(i))
 			}
 		}
@@ -153,7 +167,8 @@ func TestShortFill(t *testing.T) {
 		_, wantRoom := run(l, whole, x, false)
 		s, room := run(l, got, x, true)
 		run(l, same, Block{Data: unsafe.Pointer(&same[0]), Stride: cols * size, BF16: half}, true)
-		if done := s.Done; done < len(list) && int(list[min(done+15, len(list)-1)])-s.First < 64 || s.First != int(list[done-1])+1 {
+		group := map[bool]int{false: 16, true: 32}[half]
+		if done := s.Done; done == len(list) || int(list[min(done+group, len(list))-1])-s.First < 4*group || s.First != int(list[done-1])+1 {
 			t.Fatalf("%s: ended after %d of %d rows, before row %d", what, done, len(list), s.First)
 		}
 		want := slices.Clone(before)
@@ -218,20 +233,38 @@ func TestShortNormsPastTheCaches(t *testing.T) {
 	})
 }
 
-// TestShortArgmax: the first largest column of short rows, of which many are alike.
+// TestShortArgmax: the first largest column of short rows, of which many are alike, zeros of either sign and -Inf among them.
+// A NaN spoils no other row, and its own has some column.
 func TestShortArgmax(t *testing.T) {
+	some := []float32{0, float32(math.Copysign(0, -1)), -1, -2, float32(math.Inf(-1))}
 	shortCases(t, func(t *testing.T, what string, l Level, rows, cols, gap int, half bool, r *rand.Rand) {
 		x := fenced(t, rows, cols, gap, half, r)
 		for i := range rows {
 			for j := range cols {
-				x.Set(i, j, float32(r.IntN(3)-2)) // zero is not always there
+				x.Set(i, j, some[min(i%len(some)+r.IntN(3), len(some)-1)]) // zero is not always there
 			}
 		}
 		got, want := make([]uint32, rows+1), make([]uint32, rows+1)
-		(&Argmax{X: x, Rows: rows, Cols: cols, Dst: &got[0]}).Run(l)
-		(&Argmax{X: x, Rows: rows, Cols: cols, Dst: &want[0]}).Run(Generic)
-		if !slices.Equal(got, want) {
+		check := func() {
+			(&Argmax{X: x, Rows: rows, Cols: cols, Dst: &got[0]}).Run(l)
+			(&Argmax{X: x, Rows: rows, Cols: cols, Dst: &want[0]}).Run(Generic)
+		}
+		if check(); !slices.Equal(got, want) {
 			t.Fatalf("%s: %v, want %v", what, got, want)
+		}
+		for i := 0; i < rows; i += 3 {
+			for j := r.IntN(cols); j < cols; j += 1 + r.IntN(cols) {
+				x.Set(i, j, float32(math.Copysign(math.NaN(), r.NormFloat64())))
+			}
+		}
+		check()
+		for i := range want {
+			if i%3 == 0 && i < rows && got[i] < uint32(cols) {
+				got[i] = want[i]
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s, with NaN: %v, want %v", what, got, want)
 		}
 	})
 }

@@ -39,6 +39,22 @@ func askFour(p reg.GPVirtual) {
 	Label(same)
 }
 
+// askTwo asks for two of such four lines, the first ones or the others, and goes on to those that follow.
+func askTwo(p reg.GPVirtual) {
+	same := label("same")
+	for i := range 2 {
+		PREFETCHT0(Mem{Base: p, Disp: window + i*4096})
+	}
+	ADDQ(U32(8192), p)
+	TESTL(U32(8192), p.As32())
+	JNZ(LabelRef(same))
+	ADDQ(I32(64-window), p)
+	TESTL(U32(4096-64), p.As32())
+	JNZ(LabelRef(same))
+	ADDQ(U32(window-4096), p) // the next window's first lines
+	Label(same)
+}
+
 // across asks for a block's rows while they are read from start to end; in order if the block is not far, or ends within a
 // window.
 type across struct {

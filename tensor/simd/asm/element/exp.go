@@ -74,25 +74,37 @@ func (k *kernel) exp(x []vec, c series) []vec {
 	return p
 }
 
-// scaled replaces x, from lowest to 0, by e^x for numbers stored as bfloat16: 2^t, with t = x/ln2, is a cubic of what t
-// is beyond a whole number, scaled by that. It is off by up to 9e-5 of itself, and exact at zero.
+// scaled replaces x, from lowest to 0, by e^x for numbers stored as bfloat16.
 func (k *kernel) scaled(x []vec) {
-	scale, one := k.all(num(math.Log2E)), k.all(num(1))
-	f, p, first := k.regs(len(x)), k.regs(len(x)), k.all(num(cubic[0]))
+	scale := k.all(num(math.Log2E))
+	for _, v := range x {
+		VMULPS(scale, v, v)
+	}
+	k.twoTo(x, k.twoToConstants())
+}
+
+// twoTo replaces x by 2^x for numbers stored as bfloat16: a cubic of what x is beyond a whole number, scaled by that. It is
+// off by up to 9e-5 of itself, and exact at zero.
+func (k *kernel) twoTo(x, constants []vec) {
+	f, p := k.regs(len(x)), k.regs(len(x))
 	each := func(f func(i int)) {
 		for i := range x {
 			f(i)
 		}
 	}
-	each(func(i int) { VMULPS(scale, x[i], x[i]) })
 	each(func(i int) { VREDUCEPS(U8(1), x[i], f[i]) }) // less what it is rounded down to
-	each(func(i int) { VMOVAPS(first, p[i]) })
-	for _, t := range cubic[1:] {
-		c := k.all(num(t))
+	each(func(i int) { VMOVAPS(constants[0], p[i]) })
+	for _, c := range constants[1:] {
 		each(func(i int) { VFMADD213PS(c, f[i], p[i]) })
 	}
-	each(func(i int) { VFMADD213PS(one, f[i], p[i]) })
 	each(func(i int) { VSCALEFPS(x[i], p[i], x[i]) })
+}
+
+func (k *kernel) twoToConstants() (v []vec) {
+	for _, c := range append(cubic, 1) {
+		v = append(v, k.all(num(c)))
+	}
+	return v
 }
 
 // cubic are the coefficients of 2^f - 1 for f from 0 to 1, from the highest power down to f, whose error relative to 2^f

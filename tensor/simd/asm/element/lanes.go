@@ -282,6 +282,8 @@ func makeTables() {
 	makeTurnedTables()
 	makePairTables()
 	makeDropTables()
+	makePairNumbers()
+	makeFewTables()
 	makeKeptTables()
 	oneDouble = ConstData("elementOne", U64(math.Float64bits(1)))
 }

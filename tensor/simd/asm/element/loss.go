@@ -101,7 +101,8 @@ func argmaxKernel(s set) {
 	k := begin(s, "argmax", "Argmax")
 	k.prepareTail()
 	done := label("done")
-	k.ifShortBy("X", 24, 40, done, k.argmaxTurned) // from there on a row at a time is as fast
+	// From there on a row at a time is as fast.
+	k.ifShortBy("X", 24, 40, done, func() { k.either("X", k.argmaxTurned, k.argmaxWords) })
 	x, dst := k.load("X.Data"), k.load("Dst")
 	ask := k.across("X", x)
 	k.rows(map[string]reg.GPVirtual{"X": x}, func() {

@@ -6,15 +6,22 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// softmaxKernel: short rows are turned (AVX-512 only); of longer ones the exponentials are kept in Exp. Their maxima,
-// exponentials and results are computed in turns of three rows that follow each other: within a row each waits
-// for a sum or maximum over all lanes.
+// softmaxKernel: short rows are turned (AVX-512 only) if results are of their type; of others the exponentials are kept in
+// Exp. Their maxima, exponentials and results are computed in turns of three rows that follow each other: within a row
+// each waits for a sum or maximum over all lanes.
 func softmaxKernel(s set) {
 	k := begin(s, "softmax", "Softmax")
 	k.flush("X")
 	k.prepareTail()
-	done := label("done")
-	k.ifShort(turnedMost, done, k.softmaxTurned)
+	done, mixed := label("done"), label("mixed")
+	if k.zmm {
+		half := GP32()
+		MOVBLZX(k.field("X.BF16"), half)
+		CMPB(half.As8(), k.field("Dst.BF16"))
+		JNE(LabelRef(mixed))
+	}
+	k.ifShort(turnedMost, done, func() { k.either("X", k.softmaxTurned, k.softmaxWords) })
+	Label(mixed)
 	k.softmaxTurns()
 	Label(done)
 	k.end()

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// softmaxTurned is softmax of short rows, turned.
+// softmaxTurned is softmax of short rows of float32, turned.
 type softmaxTurned struct {
 	*turned
 	labels, top, total vec
@@ -15,7 +15,7 @@ type softmaxTurned struct {
 }
 
 func (k *kernel) softmaxTurned() {
-	t := &turned{kernel: k, listed: true}
+	t := &turned{kernel: k, size: 4, listed: true}
 	t.turnRows("Dst", func() {}, func() {
 		s := &softmaxTurned{turned: t, labels: k.all(bits(0xffffffff)), first: k.all(bits(0xffffffff)), mine: k.zero()}
 		s.ifPointer("Labels", func(labels reg.GPVirtual) { s.lookUp(labels) })
@@ -37,13 +37,18 @@ func (s *softmaxTurned) lookUp(labels reg.GPVirtual) {
 	VMOVDQU32(Mem{Base: labels, Index: first, Scale: 4}, s.labels)
 	JMP(LabelRef(have))
 	Label(apart)
-	// The indices of a gather have signs, row numbers have none.
-	row, middle := s.rowNumbers(0), GP64()
+	s.gatherLabels(labels, s.labels)
+	Label(have)
+}
+
+// gatherLabels finds the labels of sixteen rows wherever they are. The indices of a gather have signs, row numbers have
+// none.
+func (t *turned) gatherLabels(labels reg.GPVirtual, to vec) {
+	row, middle := t.rowNumbers(0), GP64()
 	VPXORD_BCST(bits(0x80000000), row, row)
 	MOVQ(U64(4<<31), middle)
 	ADDQ(labels, middle)
-	VPGATHERDD(Mem{Base: middle, Index: row, Scale: 4}, s.every(), s.labels)
-	Label(have)
+	VPGATHERDD(Mem{Base: middle, Index: row, Scale: 4}, t.every(), to)
 }
 
 // largestColumn is the rows' maxima.
@@ -74,25 +79,23 @@ func (t *turned) column(at reg.GPVirtual, i int) Mem {
 // exps replaces the numbers by their exponentials and sums these.
 func (s *softmaxTurned) exps() {
 	total, lines := s.zeros(4), s.traffic("Dst", "X")
-	s.byType("X", func(c series) {
-		s.each(func(at reg.GPVirtual) {
-			x, unlabelled := s.regs(4), label("unlabelled")
-			for i := range x {
-				VMOVUPS(s.column(at, i), x[i])
-			}
-			CMPQ(s.field("Labels"), Imm(0))
-			JEQ(LabelRef(unlabelled))
-			s.find(x, at)
-			Label(unlabelled)
-			lines.some(map[bool]int{true: 2, false: 4}[len(c) == len(coarse)])
-			for i := range x {
-				VSUBPS(s.top, x[i], x[i])
-			}
-			for i, e := range s.exp(x, c) {
-				VADDPS(e, total[i], total[i])
-				VMOVUPS(e, s.column(at, i))
-			}
-		})
+	s.each(func(at reg.GPVirtual) {
+		x, unlabelled := s.regs(4), label("unlabelled")
+		for i := range x {
+			VMOVUPS(s.column(at, i), x[i])
+		}
+		CMPQ(s.field("Labels"), Imm(0))
+		JEQ(LabelRef(unlabelled))
+		s.find(x, at)
+		Label(unlabelled)
+		lines.some(4)
+		for i := range x {
+			VSUBPS(s.top, x[i], x[i])
+		}
+		for i, e := range s.exp(x, fine) {
+			VADDPS(e, total[i], total[i])
+			VMOVUPS(e, s.column(at, i))
+		}
 	})
 	lines.end()
 	s.total = s.foldFour(total, func(a, b, dst Op) { VADDPS(a, b, dst) })
@@ -150,22 +153,20 @@ func (s *softmaxTurned) gradients() {
 	})
 }
 
-// argmaxTurned is argmax of short rows, turned: their maxima, then the first columns that equal them.
+// argmaxTurned is argmax of short rows of float32, turned: their maxima, then the first columns that equal them.
 func (k *kernel) argmaxTurned() {
-	t := &turned{kernel: k}
+	t := &turned{kernel: k, size: 4}
 	t.turnRows("", func() {}, func() {
 		t.read("X", t.room, t.all(bits(0xff800000)))
 		top, first, lines := t.largestColumn(), t.all(bits(0xffffffff)), t.traffic("", "X")
-		t.bySize("X", func(size int) {
-			t.each(func(at reg.GPVirtual) {
-				lines.some(size)
-				number := t.numberAt(at)
-				for i := range 4 {
-					m := K()
-					VCMPPS(U8(equal), t.column(at, i), top, m)
-					VPMINUD_BCST(number.Offset(4*i), first, m, first)
-				}
-			})
+		t.each(func(at reg.GPVirtual) {
+			lines.some(4)
+			number := t.numberAt(at)
+			for i := range 4 {
+				m := K()
+				VCMPPS(U8(equal), t.column(at, i), top, m)
+				VPMINUD_BCST(number.Offset(4*i), first, m, first)
+			}
 		})
 		// A NaN may equal nothing.
 		cols, some := t.reg(), K()

@@ -16,6 +16,8 @@ import (
 // rows that are not side by side see turned_apart.go.
 type turned struct {
 	*kernel
+	size   int           // of a number, if blocks are of one type only
+	pairs  bool          // bfloat16 stays as it is, in groups of 32 (words.go)
 	listed bool          // rows are those of List
 	more   int           // lines of room beyond those below
 	at     reg.GPVirtual // the group's first row, or its place in the list
@@ -56,24 +58,11 @@ func (k *kernel) shorter(compare func(), done string, body func()) {
 // turnRows runs body on groups of sixteen rows, the last of which may be fewer. What it writes goes to block dst, if there is
 // one. prepare comes before, with room made.
 func (t *turned) turnRows(dst string, prepare, body func()) {
-	k := t.kernel
-	t.at, t.upper = GP64(), k.all(bits(0xffff0000))
-	t.n, t.far = AllocLocal(8), AllocLocal(8)
-	XORQ(t.at, t.at)
-	t.room = k.lines(roomLines + stageLines + t.more)
-	MOVQ(k.rowsAhead(), t.far)
-	if dst != "" {
-		t.setStage(dst)
-	}
+	t.begin(dst)
 	prepare()
-	again, end, left, most := label("sixteen"), label("end"), GP64(), GP64()
+	again, end := label("sixteen"), label("end")
 	Label(again)
-	MOVQ(k.field("Rows"), left)
-	SUBQ(t.at, left)
-	MOVQ(U32(16), most)
-	CMPQ(left, most)
-	CMOVQGT(most, left)
-	MOVQ(left, t.n)
+	t.count()
 	if dst != "" {
 		t.reach(end)
 	}
@@ -82,12 +71,42 @@ func (t *turned) turnRows(dst string, prepare, body func()) {
 		t.staged(dst)
 	}
 	ADDQ(Imm(16), t.at)
-	CMPQ(t.at, k.field("Rows"))
+	CMPQ(t.at, t.field("Rows"))
 	JLT(LabelRef(again))
 	Label(end)
 	if dst != "" {
 		t.leave(dst)
 	}
+}
+
+// begin makes room, and a stage for block dst, if there is one.
+func (t *turned) begin(dst string) {
+	t.at, t.upper = GP64(), t.all(bits(0xffff0000))
+	t.n, t.far = AllocLocal(8), AllocLocal(8)
+	XORQ(t.at, t.at)
+	t.room = t.lines(roomLines + stageLines + t.more)
+	MOVQ(t.rowsAhead(), t.far)
+	if dst != "" {
+		t.setStage(dst)
+	}
+}
+
+// rows are as many as are computed at once.
+func (t *turned) rows() int {
+	if t.pairs {
+		return 32
+	}
+	return 16
+}
+
+// count finds out how many rows the group has.
+func (t *turned) count() {
+	left, most := t.load("Rows"), GP64()
+	SUBQ(t.at, left)
+	MOVQ(U32(uint32(t.rows())), most)
+	CMPQ(left, most)
+	CMOVQGT(most, left)
+	MOVQ(left, t.n)
 }
 
 // roomLines are all columns and a piece more, stageLines the rows of a group, those between them and a line more at
@@ -168,8 +187,22 @@ func (t *turned) rowBytes(block string) reg.GPVirtual {
 	n := GP64()
 	MOVQ(t.cols, n)
 	ADDQ(n, n)
-	t.either(block, func() { ADDQ(n, n) }, func() {})
+	switch t.size {
+	case 4:
+		ADDQ(n, n)
+	case 0:
+		t.either(block, func() { ADDQ(n, n) }, func() {})
+	}
 	return n
+}
+
+// sized is bySize, or for the only size there is.
+func (t *turned) sized(block string, body func(size int)) {
+	if t.size != 0 {
+		body(t.size)
+		return
+	}
+	t.bySize(block, body)
 }
 
 // read turns the group's rows of a block; where columns end there are some of nothing but pad.
@@ -205,14 +238,10 @@ func (t *turned) read(block string, to reg.GPVirtual, pad vec) {
 	Label(have)
 	rows := t.rowsFrom(from, stride)
 	column, left := t.from(to), t.rowBytes(block)
-	t.bySize(block, func(size int) {
+	t.sized(block, func(size int) {
 		again := label("piece")
 		Label(again)
-		x := t.columnsOf(size, t.readPiece(rows))
-		for i := range x {
-			VMOVUPS(x[i], Mem{Base: column, Disp: 64 * i})
-		}
-		ADDQ(U32(64*len(x)), column)
+		t.storeColumns(size, t.readPiece(rows), column)
 		rows.move(16)
 		SUBQ(Imm(16), left)
 		JG(LabelRef(again))
@@ -221,12 +250,19 @@ func (t *turned) read(block string, to reg.GPVirtual, pad vec) {
 	t.pad(to, pad)
 }
 
-// columnsOf turns a piece of each row.
-func (t *turned) columnsOf(size int, v []vec) []vec {
-	if size == 2 {
-		return t.widenTurned(t.turn(v))
+// storeColumns turns a piece of each row and goes on to the next columns.
+func (t *turned) storeColumns(size int, v []vec, column reg.GPVirtual) {
+	x, apart := t.turn(v), 64
+	switch {
+	case t.pairs:
+		apart = 128
+	case size == 2:
+		x = t.widenTurned(x)
 	}
-	return t.turn(v)
+	for i := range x {
+		VMOVUPS(x[i], Mem{Base: column, Disp: apart * i})
+	}
+	ADDQ(U32(apart*len(x)), column)
 }
 
 // pad fills the columns behind the last.
@@ -330,7 +366,7 @@ func (t *turned) write(block string, body func(column reg.GPVirtual, n int) []ve
 	pieces := func(size int) func(column reg.GPVirtual) []vec {
 		return func(column reg.GPVirtual) []vec { return t.piece(size, column, words, body) }
 	}
-	t.bySize(block, func(size int) {
+	t.sized(block, func(size int) {
 		again := label("piece")
 		MOVQ(first, column)
 		SHLQ(Imm(map[int]uint64{4: 4, 2: 5}[size]), column)
@@ -351,11 +387,11 @@ func (t *turned) write(block string, body func(column reg.GPVirtual, n int) []ve
 		JEQ(LabelRef(off))
 		CMPQ(t.rowBytes(block), Imm(64)) // shorter ones take as long this way, or longer
 		JLE(LabelRef(off))
-		t.bySize(block, func(size int) { t.writeSpread(block, size, pieces(size)) })
+		t.sized(block, func(size int) { t.writeSpread(block, size, pieces(size)) })
 		JMP(LabelRef(done))
 		Label(off)
 	}
-	t.bySize(block, func(size int) { t.writeApart(block, size, pieces(size)) })
+	t.sized(block, func(size int) { t.writeApart(block, size, pieces(size)) })
 	Label(done)
 }
 

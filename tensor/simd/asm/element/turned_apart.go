@@ -22,25 +22,19 @@ func (t *turned) readApart(block string, to, end reg.GPVirtual) {
 	JGT(LabelRef(exact))
 	MOVQ(whole, left) // pieces may go on into other rows
 	Label(exact)
-	t.bySize(block, func(size int) {
-		store := func(v []vec) {
-			for i, x := range t.columnsOf(size, v) {
-				VMOVUPS(x, Mem{Base: column, Disp: 64 * i})
-			}
-		}
+	t.sized(block, func(size int) {
 		again, short, done := label("piece"), label("short"), label("pieces")
 		Label(again)
 		CMPQ(left, Imm(16))
 		JLT(LabelRef(short))
-		store(t.readPieceAt(places, byte, nil))
+		t.storeColumns(size, t.readPieceAt(places, byte, nil), column)
 		ADDQ(Imm(16), byte)
-		ADDQ(U32(64*16/size), column)
 		SUBQ(Imm(16), left)
 		JMP(LabelRef(again))
 		Label(short)
 		TESTQ(left, left)
 		JZ(LabelRef(done))
-		store(t.readPieceAt(places, byte, t.words(left)))
+		t.storeColumns(size, t.readPieceAt(places, byte, t.words(left)), column)
 		Label(done)
 	})
 }
@@ -74,13 +68,7 @@ func (t *turned) writeApart(block string, size int, pieces func(column reg.GPVir
 	places, byte, column, left, again := t.placesOf(t.target(block)), GP64(), t.from(t.room), t.rowBytes(block), label("piece")
 	XORQ(byte, byte)
 	Label(again)
-	v, words := t.turn(pieces(column)), t.words(left)
-	for row := range 16 {
-		p, part := GP64(), XMM()
-		MOVQ(places.Offset(8*row), p)
-		VEXTRACTF32X4(Imm(uint64(row/4)), v[row%4], part)
-		VMOVDQU16(part, words, Mem{Base: p, Index: byte, Scale: 1})
-	}
+	t.writePartAt(places, byte, t.turn(pieces(column)), t.words(left))
 	ADDQ(Imm(16), byte)
 	ADDQ(U32(64*16/size), column)
 	SUBQ(Imm(16), left)
@@ -104,6 +92,23 @@ func (t *turned) writeSpread(block string, size int, pieces func(column reg.GPVi
 	for _, x := range v {
 		VMOVDQU16_Z(x, real, x)
 	}
+	t.writePieceAt(places, byte, v)
+	TESTQ(byte, byte)
+	JNZ(LabelRef(again))
+}
+
+// writePartAt is writePieceAt of some words of each row only.
+func (t *turned) writePartAt(places Mem, byte reg.GPVirtual, v []vec, words reg.OpmaskVirtual) {
+	for row := range 16 {
+		p, part := GP64(), XMM()
+		MOVQ(places.Offset(8*row), p)
+		VEXTRACTF32X4(Imm(uint64(row/4)), v[row%4], part)
+		VMOVDQU16(part, words, Mem{Base: p, Index: byte, Scale: 1})
+	}
+}
+
+// writePieceAt is writePiece of rows at places.
+func (t *turned) writePieceAt(places Mem, byte reg.GPVirtual, v []vec) {
 	for row := range 16 {
 		p := GP64()
 		MOVQ(places.Offset(8*row), p)
@@ -114,8 +119,6 @@ func (t *turned) writeSpread(block string, size int, pieces func(column reg.GPVi
 			VEXTRACTF32X4(Imm(uint64(row/4)), v[row%4], to)
 		}
 	}
-	TESTQ(byte, byte)
-	JNZ(LabelRef(again))
 }
 
 // wordsOfPiece are the words that rows of so many bytes have in the piece that begins at a byte, of four rows.

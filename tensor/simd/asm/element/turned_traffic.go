@@ -19,7 +19,7 @@ type stage struct {
 	span Mem // how many rows the group has with those between
 }
 
-// stageRows are as many rows as a group may have with those between; where they are more, turnRows ends.
+// stageRows are as many rows of float32 as a group may have with those between; where they are more, turnRows ends.
 const stageRows = 64
 
 func (t *turned) stage() reg.GPVirtual { return t.behind(roomLines) }
@@ -76,7 +76,7 @@ func (t *turned) reach(tooMany string) {
 		t.number(span)
 		INCQ(span)
 		SUBQ(t.show.base, span)
-		CMPQ(span, Imm(stageRows))
+		CMPQ(span, U32(uint32(t.rows()/16*stageRows)))
 		JGT(LabelRef(tooMany))
 	}
 	Label(known)
@@ -154,20 +154,14 @@ type traffic struct {
 // traffic begins to move the results of block dst, if there is one, and rows of others.
 func (t *turned) traffic(dst string, from ...string) *traffic {
 	m := &traffic{turned: t, dst: dst}
-	parts := 1
-	if t.listed {
-		parts = 2 // those of a list may follow each other less
-	}
 	for _, block := range from {
-		for part := range parts {
-			p, far := t.load("Rows"), t.from(t.at)
-			DECQ(p)
-			ADDQ(t.far, far)
-			ADDQ(Imm(uint64(16/parts*part)), far)
-			CMPQ(p, far)
-			CMOVQGT(far, p)
-			t.place(block, p)
-			m.ask = append(m.ask, p)
+		switch {
+		case t.listed && t.pairs: // the first sixteen are asked for before
+			m.ask = append(m.ask, t.ahead(block, 16), t.ahead(block, 24))
+		case t.listed: // those of a list may follow each other less
+			m.ask = append(m.ask, t.ahead(block, 0), t.ahead(block, 8))
+		default:
+			m.ask = append(m.ask, t.ahead(block, 0))
 		}
 	}
 	if len(from) == 1 {
@@ -188,14 +182,28 @@ func (t *turned) traffic(dst string, from ...string) *traffic {
 	return m
 }
 
-// ifAcross runs across if rows are asked for across pages: of one float32 matrix that is far, all of them. What bfloat16
-// would wait for is little beside its instructions.
+// ahead is a row of a block that comes later: so far that it is asked for now, and some more. The last, if there is none.
+func (t *turned) ahead(block string, more uint64) reg.GPVirtual {
+	p, far := t.load("Rows"), t.from(t.at)
+	DECQ(p)
+	ADDQ(t.far, far)
+	ADDQ(Imm(more), far)
+	CMPQ(p, far)
+	CMOVQGT(far, p)
+	t.place(block, p)
+	return p
+}
+
+// ifAcross runs across if rows are asked for across pages: of one matrix that is far, all of them. What layer norm of
+// bfloat16 would wait for is little beside its instructions.
 func (m *traffic) ifAcross(across, otherwise func()) {
 	near, done := label("near"), label("asked")
 	CMPB(m.field(m.one+".Far"), Imm(0))
 	JEQ(LabelRef(near))
-	CMPB(m.field(m.one+".BF16"), Imm(0))
-	JNE(LabelRef(near))
+	if m.size == 0 {
+		CMPB(m.field(m.one+".BF16"), Imm(0))
+		JNE(LabelRef(near))
+	}
 	if m.listed {
 		CMPQ(m.field("List"), Imm(0))
 		JNE(LabelRef(near))
@@ -214,7 +222,7 @@ func (m *traffic) begin() {
 	MOVQ(m.show.full, m.left)
 }
 
-// some moves the lines of four columns of a size.
+// some asks for and moves the lines of four columns of a size.
 func (m *traffic) some(size int) {
 	ask := func(p reg.GPVirtual, lines int) {
 		for line := range lines {
@@ -223,31 +231,48 @@ func (m *traffic) some(size int) {
 		ADDQ(U32(64*lines), p)
 	}
 	inOrder := func() {
-		for _, p := range m.ask {
-			if m.listed {
+		switch {
+		case m.listed && m.pairs:
+			askInTurns(m.ask)
+		case m.listed:
+			for _, p := range m.ask {
 				ask(p, size/2)
-			} else {
+			}
+		default:
+			for _, p := range m.ask {
 				ask(p, size)
 			}
 		}
 	}
-	if size == 4 && m.one != "" {
+	switch {
+	case m.one != "" && size == 4:
 		m.ifAcross(func() { askFour(m.ask[0]) }, inOrder)
-	} else {
+	case m.one != "" && m.size == 2:
+		m.ifAcross(func() { askTwo(m.ask[0]) }, inOrder)
+	default:
 		inOrder()
 	}
 	if m.dst != "" {
 		ask(m.due, size)
+		m.move(size)
 	}
-	if m.dst == "" {
-		return
-	}
+}
+
+// move moves so many lines, if that many wait.
+func (m *traffic) move(size int) {
 	none := label("none")
 	CMPQ(m.left, U32(64*size))
 	JLT(LabelRef(none))
 	SUBQ(U32(64*size), m.left)
 	m.lines(size)
 	Label(none)
+}
+
+// askInTurns asks for a line of one of two rows, and next time for one of the other.
+func askInTurns(p []reg.GPVirtual) {
+	PREFETCHT0(Mem{Base: p[0]})
+	ADDQ(Imm(64), p[0])
+	XCHGQ(p[0], p[1])
 }
 
 // end moves what is left, but for what does not fill a line: that goes to the front.
