@@ -499,7 +499,7 @@ func TestWeightsOfSixteenColumns(t *testing.T) {
 	const rows, wide = 1<<14 + 45, 256
 	for _, narrow := range []int{13, 16} {
 		r := rand.New(rand.NewPCG(9, uint64(narrow)))
-		unit, registers := NewCPU(2), NewCPULevel(2, simd.AVX512)
+		unit, registers := NewCPULevel(2, simd.Supported()), NewCPULevel(2, simd.AVX512)
 		got, a, b := randomProduct(unit, r, wide, rows, narrow, MatMul{TransA: true}, typeCases[0], false)
 		if !unit.outerThirds(b, a) || registers.outerThirds(b, a) {
 			t.Fatalf("%d columns go another way than this test is of", narrow)
