@@ -58,26 +58,6 @@ func (c *CPU) tallTallOuterHalves(dst, a, b Matrix, op MatMul) {
 	c.Free(sums)
 }
 
-// addPanels is addGroups of sums that are panels of 16 columns (see simd.OuterHalves).
-func (c *CPU) addPanels(dst, sums Matrix, n int, op MatMul) {
-	total := c.Scratch(F32, dst.Rows, n)
-	const size = simd.OuterHalvesSums
-	c.forRows(n/16, 4, func(lo, hi, _, _ int) {
-		sum := sums.row(0)[lo*size : hi*size]
-		for group := 1; group < sums.Rows; group++ {
-			simd.AddRows(c.level, sum, sums.row(group)[lo*size:hi*size], 1, len(sum), len(sum))
-		}
-		for i := range dst.Rows {
-			row := total.row(i)[16*lo : 16*hi]
-			for panel := range hi - lo {
-				copy(row[16*panel:16*panel+16], sum[panel*size+16*i:])
-			}
-		}
-	})
-	c.addGroups(dst, total.Reshape(1, dst.Rows*n), n, op)
-	c.Free(total)
-}
-
 // outerSlices is a core's step, and what it keeps from one slice of a group to the next.
 type outerSlices struct {
 	simd.OuterHalves

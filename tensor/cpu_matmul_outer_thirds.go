@@ -80,26 +80,6 @@ func (c *CPU) tallTallOuterThirds(dst, a, b Matrix, op MatMul) {
 	for _, m := range []Matrix{left, room, last} {
 		c.Free(m)
 	}
-	plain := c.addOuterThirds(sums, dst.Rows, n)
-	c.addGroups(dst, plain.Reshape(1, dst.Rows*n), n, op)
-	c.Free(plain)
+	c.addPanels(dst, sums, n, op)
 	c.Free(sums)
-}
-
-// addOuterThirds adds the groups' sums in order, and puts those of the first rows where they belong.
-func (c *CPU) addOuterThirds(sums Matrix, rows, n int) Matrix {
-	plain := c.Scratch(F32, rows, n)
-	strip := sums.Cols / (n / 16) // numbers that 16 columns have
-	c.forRows(n/16, max(1, (1<<14)/strip), func(lo, hi, _, _ int) {
-		all := sums.row(0)[lo*strip : hi*strip]
-		for group := 1; group < sums.Rows; group++ {
-			simd.AddRows(c.level, all, sums.row(group)[lo*strip:hi*strip], 1, len(all), len(all))
-		}
-		for j := lo; j < hi; j++ {
-			for i := range rows {
-				copy(plain.row(i)[16*j:16*j+16], all[simd.OuterThirdsPlace(i, 16*(j-lo), rows):])
-			}
-		}
-	})
-	return plain
 }

@@ -248,6 +248,25 @@ func pack(level simd.Level, dst []float32, src Matrix, p simd.Packing) {
 	}
 }
 
+// addPanels is addGroups of sums that are panels of 16 of n columns, in each of which rows follow each other.
+func (c *CPU) addPanels(dst, sums Matrix, n int, op MatMul) {
+	total := c.Scratch(F32, dst.Rows, n)
+	size := sums.Cols / (n / 16)
+	c.forRows(n/16, max(1, (1<<12)/size), func(lo, hi, _, _ int) {
+		sum := sums.row(0)[lo*size : hi*size]
+		for group := 1; group < sums.Rows; group++ {
+			simd.AddRows(c.level, sum, sums.row(group)[lo*size:hi*size], 1, len(sum), len(sum))
+		}
+		for i := range dst.Rows {
+			for j := lo; j < hi; j++ {
+				copy(total.row(i)[16*j:16*j+16], sum[(j-lo)*size+16*i:])
+			}
+		}
+	})
+	c.addGroups(dst, total.Reshape(1, dst.Rows*n), n, op)
+	c.Free(total)
+}
+
 // addGroups: dst = after(the groups' sums added in order), or that of dst + them.
 // Rows of sums are width apart.
 func (c *CPU) addGroups(dst, sums Matrix, width int, op MatMul) {

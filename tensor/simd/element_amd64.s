@@ -1239,7 +1239,7 @@ skip10:
 	VMOVUPS Z4, 16648(SP)
 	VMOVUPS Z5, 16712(SP)
 
-sixteen11:
+rows11:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -3167,7 +3167,7 @@ written62:
 off97:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen11
+	JLT  rows11
 	LEAQ 3584(BX), CX
 	MOVQ 16232(SP), DX
 	MOVQ 16240(SP), BX
@@ -6920,7 +6920,7 @@ skip511:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-sixteen512:
+rows512:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -8777,7 +8777,7 @@ written579:
 off598:
 	ADDQ $0x10, CX
 	CMPQ CX, 72(AX)
-	JLT  sixteen512
+	JLT  rows512
 	LEAQ 3584(BX), CX
 	MOVQ 26984(SP), SI
 	MOVQ 26992(SP), DI
@@ -10175,7 +10175,7 @@ on764:
 	MOVQ SI, 16232(SP)
 
 off763:
-sixteen766:
+rows766:
 	MOVQ    48(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000010, DI
@@ -11419,7 +11419,7 @@ skip825:
 off842:
 	ADDQ $0x10, CX
 	CMPQ CX, 48(AX)
-	JLT  sixteen766
+	JLT  rows766
 
 end767:
 	LEAQ 3584(BX), DX
@@ -23890,7 +23890,7 @@ far2200:
 	JLT  far2200
 	MOVQ DI, 24(SP)
 
-sixteen2201:
+rows2201:
 	MOVQ          24(AX), SI
 	SUBQ          CX, SI
 	MOVQ          $0x00000010, DI
@@ -24235,7 +24235,7 @@ asked2216:
 	VMOVDQU32    Z1, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          sixteen2201
+	JLT          rows2201
 	JMP          both2199
 
 half2198:

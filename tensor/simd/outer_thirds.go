@@ -4,7 +4,7 @@ import "unsafe"
 
 // OuterThirds is a step of a product of tall matrices, C = Aᵀ·B or C += Aᵀ·B, with up to 32 columns of A, on the matrix
 // unit. Numbers are split as in Tiles48: A's before (SplitPairs, TurnTiles), since all columns of B take them, and B's on
-// the way, since each is taken once. C is tiles (see OuterThirdsPlace): those of its rows would be of as many pages.
+// the way, since each is taken once. C is tiles (see outerThirdsPlace): those of its rows would be of as many pages.
 type OuterThirds struct {
 	A, B, C    unsafe.Pointer
 	BRow       int // bytes from one row to the next
@@ -33,7 +33,7 @@ func (t *OuterThirds) Run(level Level) {
 	a := unsafe.Slice((*uint16)(t.A), t.Blocks*SplitBlock)
 	for i := range t.Rows {
 		for j := range t.Cols {
-			c := (*float32)(unsafe.Add(t.C, 4*OuterThirdsPlace(i, j, t.Rows)))
+			c := (*float32)(unsafe.Add(t.C, 4*outerThirdsPlace(i, j, t.Rows)))
 			var sum float32
 			if t.Add != 0 {
 				sum = *c
@@ -49,6 +49,6 @@ func (t *OuterThirds) Run(level Level) {
 	}
 }
 
-// OuterThirdsPlace is where C keeps the number in row i, column j of so many rows: each 16 columns one tile, or two, of 16
+// outerThirdsPlace is where C keeps the number in row i, column j of so many rows: each 16 columns one tile, or two, of 16
 // rows by 16.
-func OuterThirdsPlace(i, j, rows int) int { return (j>>4*((rows+15)&^15)+i)<<4 + j&15 }
+func outerThirdsPlace(i, j, rows int) int { return (j>>4*((rows+15)&^15)+i)<<4 + j&15 }

@@ -32,7 +32,7 @@ func TestOuterThirdsAgreeWithTwin(t *testing.T) {
 			got, want := run(AMX), run(Generic)
 			for i := range rows {
 				for j := range cols {
-					at := OuterThirdsPlace(i, j, rows)
+					at := outerThirdsPlace(i, j, rows)
 					if math.Abs(float64(got[at]-want[at])) > 1e-4 {
 						t.Fatalf("%v, add %d: number (%d,%d) is %g, want %g", s, add, i, j, got[at], want[at])
 					}

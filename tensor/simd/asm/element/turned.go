@@ -55,12 +55,12 @@ func (k *kernel) shorter(compare func(), done string, body func()) {
 	Label(longer)
 }
 
-// turnRows runs body on groups of sixteen rows, the last of which may be fewer. What it writes goes to block dst, if there is
+// turnRows runs body on groups of sixteen rows, or 32 (see rows), the last of which may be fewer. What it writes goes to block dst, if there is
 // one. prepare comes before, with room made.
 func (t *turned) turnRows(dst string, prepare, body func()) {
 	t.begin(dst)
 	prepare()
-	again, end := label("sixteen"), label("end")
+	again, end := label("rows"), label("end")
 	Label(again)
 	t.count()
 	if dst != "" {
@@ -70,7 +70,7 @@ func (t *turned) turnRows(dst string, prepare, body func()) {
 	if dst != "" {
 		t.staged(dst)
 	}
-	ADDQ(Imm(16), t.at)
+	ADDQ(Imm(uint64(t.rows())), t.at)
 	CMPQ(t.at, t.field("Rows"))
 	JLT(LabelRef(again))
 	Label(end)

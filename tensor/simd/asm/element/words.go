@@ -43,29 +43,15 @@ func (k *kernel) newWords(listed bool) *words {
 
 // turnRows reads 32 rows at a time and runs body on them. What it writes goes to block dst, if there is one.
 func (w *words) turnRows(dst string, pad uint32, prepare, body func()) {
-	w.begin(dst)
-	w.src, w.stride, w.labels, w.half = AllocLocal(8), AllocLocal(8), AllocLocal(8), AllocLocal(8)
-	w.columnMasks()
-	prepare()
-	again, end := label("rows"), label("end")
-	Label(again)
-	w.count()
-	if dst != "" {
-		w.reach(end)
-	}
-	w.find()
-	w.readRows(pad)
-	body()
-	if dst != "" {
-		w.staged(dst)
-	}
-	ADDQ(Imm(32), w.at)
-	CMPQ(w.at, w.field("Rows"))
-	JLT(LabelRef(again))
-	Label(end)
-	if dst != "" {
-		w.leave(dst)
-	}
+	w.turned.turnRows(dst, func() {
+		w.src, w.stride, w.labels, w.half = AllocLocal(8), AllocLocal(8), AllocLocal(8), AllocLocal(8)
+		w.columnMasks()
+		prepare()
+	}, func() {
+		w.find()
+		w.readRows(pad)
+		body()
+	})
 }
 
 func (w *words) columnMasks() {
