@@ -8,7 +8,8 @@ import "unsafe"
 // full width, so that it is read front to back. A is read one number at a time, at
 // A + row·ARow + k·AStep, from either of two layouts: rows LeftPitch apart (CopyLeft),
 // or a packed panel of columns (Packing, with the pitch of TileShape's rows rounded up
-// to whole vectors). All steps are in bytes.
+// to whole vectors). There is room for TileShape's rows of it, of which those past the tile's may have any content. All
+// steps are in bytes.
 type Tile struct {
 	A, B, C     unsafe.Pointer
 	ARow, AStep int
@@ -21,6 +22,7 @@ type Tile struct {
 	// outside any matrix.
 	Ahead     uintptr
 	AheadStep int
+	rows      int // that are stored
 }
 
 // TileShape is the largest tile of a level.

@@ -5,46 +5,62 @@ import "unsafe"
 //go:generate sh -c "cd asm && go run ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -pkg simd"
 //go:generate sh -c "cd asm && go run ./transpose -out ../transpose_amd64.s -stubs ../transpose_stubs_amd64.go -pkg simd"
 
-// tiles512 and tiles256 are the tiles by rows less one, by whether A is packed, and
-// by whether the columns take one vector or two. The last of tiles512 has fourteen rows.
-var tiles512 = [8][2][2]func(t *byte){
-	{{tile512r1w1, tile512r1w2}, {tile512r1w1packed, tile512r1w2packed}},
-	{{tile512r2w1, tile512r2w2}, {tile512r2w1packed, tile512r2w2packed}},
-	{{tile512r3w1, tile512r3w2}, {tile512r3w1packed, tile512r3w2packed}},
-	{{tile512r4w1, tile512r4w2}, {tile512r4w1packed, tile512r4w2packed}},
-	{{tile512r5w1, tile512r5w2}, {tile512r5w1packed, tile512r5w2packed}},
-	{{tile512r6w1, tile512r6w2}, {tile512r6w1packed, tile512r6w2packed}},
-	{{tile512r7w1, tile512r7w2}, {tile512r7w1packed, tile512r7w2packed}},
-	{{tile512r14w1, tile512r14w2}, {tile512r14w1packed, tile512r14w2packed}},
+// tiles are all of a level, by whether A is packed: two vectors of columns by few rows, more and most, then one vector of
+// columns by some rows and most.
+type tiles [2]struct{ few, more, most, some1, most1 func(t *byte) }
+
+var tiles512 = tiles{
+	{tile512r4w2, tile512r6w2, tile512r14w2, tile512r6w1, tile512r14w1},
+	{tile512r4w2packed, tile512r6w2packed, tile512r14w2packed, tile512r6w1packed, tile512r14w1packed},
 }
 
-var tiles256 = [6][2][2]func(t *byte){
-	{{tile256r1w1, tile256r1w2}, {tile256r1w1packed, tile256r1w2packed}},
-	{{tile256r2w1, tile256r2w2}, {tile256r2w1packed, tile256r2w2packed}},
-	{{tile256r3w1, tile256r3w2}, {tile256r3w1packed, tile256r3w2packed}},
-	{{tile256r4w1, tile256r4w2}, {tile256r4w1packed, tile256r4w2packed}},
-	{{tile256r5w1, tile256r5w2}, {tile256r5w1packed, tile256r5w2packed}},
-	{{tile256r6w1, tile256r6w2}, {tile256r6w1packed, tile256r6w2packed}},
+var tiles256 = tiles{
+	{few: tile256r4w2, more: tile256r6w2, some1: tile256r6w1},
+	{few: tile256r4w2packed, more: tile256r6w2packed, some1: tile256r6w1packed},
 }
 
 func (t *Tile) vector(level Level, rows int) {
-	raw, packed := (*byte)(unsafe.Pointer(t)), 0
+	all, lanes, packed := &tiles512, 16, 0
+	if level == AVX2 {
+		all, lanes = &tiles256, 8
+	}
+	if t.Cols > lanes && rows > 6 && rows < 13 {
+		t.twice(level, rows)
+		return
+	}
 	if t.AStep != 4 {
 		packed = 1
 	}
-	if level == AVX2 {
-		tiles256[rows-1][packed][(t.Cols-1)>>3](raw)
-		return
+	t.rows = rows
+	all.of(packed, rows, t.Cols > lanes)((*byte)(unsafe.Pointer(t)))
+}
+
+// twice computes rows that are nearer to two small tiles than to the largest one.
+func (t *Tile) twice(level Level, rows int) {
+	a, c, upper := t.A, t.C, 6
+	if rows <= 8 {
+		upper = 4
 	}
-	if rows > 7 && rows < 14 {
-		a, c, upper := t.A, t.C, rows/2
-		t.vector(level, upper)
-		t.A, t.C = unsafe.Add(a, upper*t.ARow), unsafe.Add(c, upper*t.CRow)
-		t.vector(level, rows-upper)
-		t.A, t.C = a, c
-		return
+	t.vector(level, upper)
+	t.A, t.C = unsafe.Add(a, upper*t.ARow), unsafe.Add(c, upper*t.CRow)
+	t.vector(level, rows-upper)
+	t.A, t.C = a, c
+}
+
+// of is the smallest tile of so many rows.
+func (all *tiles) of(packed, rows int, wide bool) func(t *byte) {
+	switch t := all[packed]; {
+	case wide && rows <= 4:
+		return t.few
+	case wide && rows <= 6:
+		return t.more
+	case wide:
+		return t.most
+	case rows <= 6:
+		return t.some1
+	default:
+		return t.most1
 	}
-	tiles512[min(rows, 8)-1][packed][(t.Cols-1)>>4](raw)
 }
 
 func runDots(t *Dots) { rowDots512((*byte)(unsafe.Pointer(t))) }

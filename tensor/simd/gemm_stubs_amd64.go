@@ -5,172 +5,52 @@
 package simd
 
 //go:noescape
-func tile512r1w1(t *byte)
-
-//go:noescape
-func tile512r1w1packed(t *byte)
-
-//go:noescape
-func tile512r1w2(t *byte)
-
-//go:noescape
-func tile512r1w2packed(t *byte)
-
-//go:noescape
-func tile512r2w1(t *byte)
-
-//go:noescape
-func tile512r2w1packed(t *byte)
-
-//go:noescape
-func tile512r2w2(t *byte)
-
-//go:noescape
-func tile512r2w2packed(t *byte)
-
-//go:noescape
-func tile512r3w1(t *byte)
-
-//go:noescape
-func tile512r3w1packed(t *byte)
-
-//go:noescape
-func tile512r3w2(t *byte)
-
-//go:noescape
-func tile512r3w2packed(t *byte)
-
-//go:noescape
-func tile512r4w1(t *byte)
-
-//go:noescape
-func tile512r4w1packed(t *byte)
-
-//go:noescape
 func tile512r4w2(t *byte)
-
-//go:noescape
-func tile512r4w2packed(t *byte)
-
-//go:noescape
-func tile512r5w1(t *byte)
-
-//go:noescape
-func tile512r5w1packed(t *byte)
-
-//go:noescape
-func tile512r5w2(t *byte)
-
-//go:noescape
-func tile512r5w2packed(t *byte)
-
-//go:noescape
-func tile512r6w1(t *byte)
-
-//go:noescape
-func tile512r6w1packed(t *byte)
 
 //go:noescape
 func tile512r6w2(t *byte)
 
 //go:noescape
-func tile512r6w2packed(t *byte)
+func tile512r14w2(t *byte)
 
 //go:noescape
-func tile512r7w1(t *byte)
-
-//go:noescape
-func tile512r7w1packed(t *byte)
-
-//go:noescape
-func tile512r7w2(t *byte)
-
-//go:noescape
-func tile512r7w2packed(t *byte)
+func tile512r6w1(t *byte)
 
 //go:noescape
 func tile512r14w1(t *byte)
 
 //go:noescape
-func tile512r14w1packed(t *byte)
-
-//go:noescape
-func tile512r14w2(t *byte)
-
-//go:noescape
-func tile512r14w2packed(t *byte)
-
-//go:noescape
-func tile256r1w1(t *byte)
-
-//go:noescape
-func tile256r1w1packed(t *byte)
-
-//go:noescape
-func tile256r1w2(t *byte)
-
-//go:noescape
-func tile256r1w2packed(t *byte)
-
-//go:noescape
-func tile256r2w1(t *byte)
-
-//go:noescape
-func tile256r2w1packed(t *byte)
-
-//go:noescape
-func tile256r2w2(t *byte)
-
-//go:noescape
-func tile256r2w2packed(t *byte)
-
-//go:noescape
-func tile256r3w1(t *byte)
-
-//go:noescape
-func tile256r3w1packed(t *byte)
-
-//go:noescape
-func tile256r3w2(t *byte)
-
-//go:noescape
-func tile256r3w2packed(t *byte)
-
-//go:noescape
-func tile256r4w1(t *byte)
-
-//go:noescape
-func tile256r4w1packed(t *byte)
-
-//go:noescape
 func tile256r4w2(t *byte)
-
-//go:noescape
-func tile256r4w2packed(t *byte)
-
-//go:noescape
-func tile256r5w1(t *byte)
-
-//go:noescape
-func tile256r5w1packed(t *byte)
-
-//go:noescape
-func tile256r5w2(t *byte)
-
-//go:noescape
-func tile256r5w2packed(t *byte)
-
-//go:noescape
-func tile256r6w1(t *byte)
-
-//go:noescape
-func tile256r6w1packed(t *byte)
 
 //go:noescape
 func tile256r6w2(t *byte)
 
 //go:noescape
+func tile256r6w1(t *byte)
+
+//go:noescape
+func tile512r4w2packed(t *byte)
+
+//go:noescape
+func tile512r6w2packed(t *byte)
+
+//go:noescape
+func tile512r14w2packed(t *byte)
+
+//go:noescape
+func tile512r6w1packed(t *byte)
+
+//go:noescape
+func tile512r14w1packed(t *byte)
+
+//go:noescape
+func tile256r4w2packed(t *byte)
+
+//go:noescape
 func tile256r6w2packed(t *byte)
+
+//go:noescape
+func tile256r6w1packed(t *byte)
 
 //go:noescape
 func rowDots512(t *byte)

@@ -1,8 +1,66 @@
 package simd
 
 import (
+	"math"
+	"slices"
 	"testing"
+	"unsafe"
 )
+
+// TestTiles: tiles of every size add to the rows and columns they have what a plain loop does, or overwrite them, and nothing
+// else. Rows of A past theirs may be anything.
+func TestTiles(t *testing.T) {
+	const k, cRow = 7, 40
+	for level := Generic; level <= min(AVX512, Supported()); level++ {
+		mr, nr := TileShape(level)
+		b := make([]float32, k*nr)
+		for i := range b {
+			b[i] = float32(i%13 - 6)
+		}
+		for _, packed := range []bool{false, true} {
+			aRow, aStep := LeftPitch, 1
+			if packed {
+				aRow, aStep = 1, (mr+nr/2-1)/(nr/2)*(nr/2)
+			}
+			for rows := 1; rows <= mr; rows++ {
+				a := make([]float32, mr*LeftPitch)
+				for i := range a {
+					a[i] = float32(math.NaN())
+				}
+				for r := range rows {
+					for x := range k {
+						a[r*aRow+x*aStep] = float32((3*r+x)%11 - 5)
+					}
+				}
+				for cols := 1; cols <= nr; cols++ {
+					for add := range 2 {
+						got, want := make([]float32, mr*cRow), make([]float32, mr*cRow)
+						for i := range got {
+							got[i], want[i] = 1, 1
+						}
+						tile := Tile{
+							A: unsafe.Pointer(&a[0]), B: unsafe.Pointer(&b[0]), C: unsafe.Pointer(&got[0]),
+							ARow: 4 * aRow, AStep: 4 * aStep, CRow: 4 * cRow, K: k, Cols: cols, Add: add,
+						}
+						tile.Run(level, rows)
+						for r := range rows {
+							for c := range cols {
+								sum := float32(add)
+								for x := range k {
+									sum += a[r*aRow+x*aStep] * b[x*nr+c]
+								}
+								want[r*cRow+c] = sum
+							}
+						}
+						if !slices.Equal(got, want) {
+							t.Fatalf("%v, packed %v, %d x %d, add %d: %v, want %v", level, packed, rows, cols, add, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
 
 // TestPackPanelTransposed: every number of a panel is the one of its transposed place,
 // and zero past the last row, at every level.

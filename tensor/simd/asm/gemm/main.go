@@ -10,18 +10,15 @@ import (
 
 func main() {
 	ConstraintExpr("amd64")
-	// Other numbers of rows are two of these tiles.
-	for _, rows := range []int{1, 2, 3, 4, 5, 6, 7, 14} {
-		for vectors := 1; vectors <= 2; vectors++ {
-			avx512.tile(rows, vectors, false)
-			avx512.tile(rows, vectors, true)
-		}
-	}
-	for rows := 1; rows <= 6; rows++ {
-		for vectors := 1; vectors <= 2; vectors++ {
-			avx2.tile(rows, vectors, false)
-			avx2.tile(rows, vectors, true)
-		}
+	for _, packed := range []bool{false, true} {
+		avx512.tile(1, 4, 2, packed)
+		avx512.tile(5, 6, 2, packed)
+		avx512.tile(13, 14, 2, packed)
+		avx512.tile(1, 6, 1, packed)
+		avx512.tile(7, 14, 1, packed)
+		avx2.tile(1, 4, 2, packed)
+		avx2.tile(5, 6, 2, packed)
+		avx2.tile(1, 6, 1, packed)
 	}
 	rowDots512()
 	fan512()
@@ -78,4 +75,5 @@ const (
 	fieldAdd
 	fieldAhead
 	fieldAheadStep
+	fieldRows
 )

@@ -25,7 +25,10 @@ const leftPitch = 4 * (256 + 16)
 // A packed tile reads a panel of packed columns of A, the others rows of A
 // leftPitch apart. Both are fixed steps, so that addresses take one register: an
 // operand whose address takes two is decoded as two instructions.
-func (f flavour) tile(rows, vectors int, packed bool) {
+//
+// It multiplies all of its rows and stores the first ones, at least so many: a sum waits for the one before it, so that
+// eight vectors of sums take no longer than one, and a tile for each number of rows is not worth its code.
+func (f flavour) tile(least, rows, vectors int, packed bool) {
 	name := fmt.Sprintf("%sr%dw%d", f.name, rows, vectors)
 	if packed {
 		name += "packed"
@@ -119,14 +122,15 @@ func (f flavour) tile(rows, vectors int, packed bool) {
 	}
 	turn("turn", unroll, "rest")
 	turn("single", 1, "sums")
-	f.store(rows, vectors, sum)
+	f.store(least, rows, vectors, sum)
 	VZEROUPPER()
 	RET()
 }
 
-// store writes the sums, or adds them, within the tile's columns.
-func (f flavour) store(rows, vectors int, sum func(r, v int) VecPhysical) {
-	t, c, crow := RAX, RDI, RSI
+// store writes the sums, or adds them, within the tile's rows and columns.
+func (f flavour) store(least, rows, vectors int, sum func(r, v int) VecPhysical) {
+	t, c, crow, wanted := RAX, RDI, RSI, R8
+	MOVQ(Mem{Base: t, Disp: fieldRows}, wanted)
 	MOVQ(Mem{Base: t, Disp: fieldC}, c)
 	MOVQ(Mem{Base: t, Disp: fieldCRow}, crow)
 	MOVQ(Mem{Base: t, Disp: fieldCols}, RCX)
@@ -147,7 +151,11 @@ func (f flavour) store(rows, vectors int, sum func(r, v int) VecPhysical) {
 			for v := range vectors {
 				body(Mem{Base: c, Disp: v * f.bytes}, sum(r, v), v)
 			}
-			if r < rows-1 {
+			if r+1 >= least && r+1 < rows {
+				CMPQ(wanted, Imm(uint64(r+1)))
+				JEQ(LabelRef("stored"))
+			}
+			if r+1 < rows {
 				ADDQ(crow, c)
 			}
 		}
@@ -164,10 +172,8 @@ func (f flavour) store(rows, vectors int, sum func(r, v int) VecPhysical) {
 			VMASKMOVPS(s, free[v], m)
 		}
 	})
-	VZEROUPPER()
-	RET()
+	JMP(LabelRef("stored"))
 	Label("write")
-	MOVQ(Mem{Base: t, Disp: fieldC}, c)
 	each(func(m Mem, s VecPhysical, v int) {
 		if f.bytes == 64 {
 			VMOVUPS(s, []OpmaskPhysical{K1, K2}[v], m)
@@ -175,6 +181,7 @@ func (f flavour) store(rows, vectors int, sum func(r, v int) VecPhysical) {
 			VMASKMOVPS(s, free[v], m)
 		}
 	})
+	Label("stored")
 }
 
 // prefetchToWrite asks for the line at BX + offset to be owned by this core. The
