@@ -19,19 +19,19 @@ type View interface {
 	Close()
 }
 
-// NewView is a bar if f is a terminal that can move its cursor, else plain lines. A
-// terminal of no width, as mpirun gives to tasks, is nobody's screen.
-func NewView(f *os.File) View {
+// NewView is a bar if f is a terminal that can move its cursor, else plain lines, written to
+// plain. A terminal of no width, as mpirun gives to tasks, is nobody's screen.
+func NewView(f *os.File, plain io.Writer) View {
 	if width, _, err := cwriter.GetSize(int(f.Fd())); err == nil && width > 0 && os.Getenv("TERM") != "dumb" {
 		return NewBar(f)
 	}
-	return NewLines(f)
+	return NewLines(plain)
 }
 
 // NewSparseView is a view of many runs: as plain lines, no more than one a second of
 // each.
-func NewSparseView(f *os.File) View {
-	v := NewView(f)
+func NewSparseView(f *os.File, plain io.Writer) View {
+	v := NewView(f, plain)
 	if l, ok := v.(*Lines); ok {
 		l.few = 0
 	}

@@ -16,7 +16,7 @@ func TestView(t *testing.T) {
 	defer f.Close()
 	t.Setenv("TERM", "xterm")
 	is := func(f *os.File) string {
-		switch v := NewView(f); v.(type) {
+		switch v := NewView(f, f); v.(type) {
 		case *Bar:
 			return "bar"
 		case *Lines:

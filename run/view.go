@@ -16,11 +16,11 @@ type (
 	View     = event.View
 )
 
-// NewView shows a run on f: a progress bar on a terminal, plain lines elsewhere.
-func NewView(f *os.File) View { return event.NewView(f) }
+// NewView shows a run: as a progress bar if f is a terminal, else as plain lines on plain.
+func NewView(f *os.File, plain io.Writer) View { return event.NewView(f, plain) }
 
 // NewSparseView is the same for many runs, with fewer lines of each.
-func NewSparseView(f *os.File) View { return event.NewSparseView(f) }
+func NewSparseView(f *os.File, plain io.Writer) View { return event.NewSparseView(f, plain) }
 
 // Silent shows what went wrong only, and with nil nothing.
 func Silent(w io.Writer) View { return silent{w} }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ products use that.`,
 			if err != nil || json == "" {
 				return err
 			}
-			return b.JSON(json, os.Stdout)
+			return b.JSON(json, stdout)
 		},
 	}
 	f := c.Flags()
@@ -55,5 +54,5 @@ func shown(json string) io.Writer {
 	if json == "-" {
 		return io.Discard
 	}
-	return os.Stdout
+	return stdout
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ func benchPartitionCommand() *cobra.Command {
 			if err != nil || json == "" {
 				return err
 			}
-			return b.JSON(json, os.Stdout)
+			return b.JSON(json, stdout)
 		},
 	}
 	f := c.Flags()

@@ -88,21 +88,21 @@ func compareArguments(c *cobra.Command, s *run.CompareSpec, args []string) error
 func compare(c *cobra.Command, s run.CompareSpec) error {
 	v := run.Silent(os.Stderr)
 	if !s.Quiet {
-		v = run.NewSparseView(screen(s.JSON))
+		v = run.NewSparseView(screen(s.JSON), words(s.JSON))
 	}
 	result, err := run.Compare(c.Context(), s, v)
 	v.Close()
 	if result == nil {
 		return err
 	}
-	fmt.Fprint(screen(s.JSON), "\n", result)
+	fmt.Fprint(words(s.JSON), "\n", result)
 	if s.Papers {
 		if text := result.Papers(); text != "" {
-			fmt.Fprint(screen(s.JSON), "\n", text)
+			fmt.Fprint(words(s.JSON), "\n", text)
 		}
 	}
 	if s.JSON != "" {
-		if err := result.Write(s.JSON, os.Stdout); err != nil {
+		if err := result.Write(s.JSON, stdout); err != nil {
 			return err
 		}
 	}

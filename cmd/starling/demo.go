@@ -44,7 +44,7 @@ func demo(c *cobra.Command, dir string, keep bool) error {
 	p := run.DefaultParams()
 	p.Name, p.Nodes, p.Edges, p.Features, p.Classes = "demo", 20_000, 400_000, 64, 8
 	p.Train, p.Val, p.Test = 0.1, 0.1, 0.8
-	fmt.Printf("$ starling generate sbm --nodes %d --edges %d --features %d --classes %d --train 0.1 --val 0.1 --test 0.8 --out graph\n", p.Nodes, p.Edges, p.Features, p.Classes)
+	fmt.Fprintf(stdout, "$ starling generate sbm --nodes %d --edges %d --features %d --classes %d --train 0.1 --val 0.1 --test 0.8 --out graph\n", p.Nodes, p.Edges, p.Features, p.Classes)
 	sum, err := run.Generate(c.Context(), "sbm", p, graph, run.Silent(os.Stderr))
 	if err != nil {
 		return err
@@ -69,16 +69,16 @@ func demo(c *cobra.Command, dir string, keep bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(together.Traffic())
-	fmt.Printf("\nOne worker and %d worker processes, on the same loss curve (largest difference %.1e):\n", together.Workers, apart(alone.Loss, together.Loss))
+	fmt.Fprint(stdout, together.Traffic())
+	fmt.Fprintf(stdout, "\nOne worker and %d worker processes, on the same loss curve (largest difference %.1e):\n", together.Workers, apart(alone.Loss, together.Loss))
 	for _, r := range []*run.Report{alone, together} {
-		fmt.Printf("  %d worker(s)  test accuracy %.4f   %.1f ms an epoch\n", r.Workers, float64(r.TestAccuracy), 1000*float64(r.MedianEpochSeconds))
+		fmt.Fprintf(stdout, "  %d worker(s)  test accuracy %.4f   %.1f ms an epoch\n", r.Workers, float64(r.TestAccuracy), 1000*float64(r.MedianEpochSeconds))
 	}
 	for _, again := range together.Restarts {
-		fmt.Printf("A worker was killed half-way; %.1f s later training went on from epoch %d, and ended as if nothing had happened.\n", float64(again.Seconds), again.Epoch)
+		fmt.Fprintf(stdout, "A worker was killed half-way; %.1f s later training went on from epoch %d, and ended as if nothing had happened.\n", float64(again.Seconds), again.Epoch)
 	}
 	if keep {
-		fmt.Printf("\nLeft in %s: graph, parts, run (weights), trace.json (open in ui.perfetto.dev).\n", dir)
+		fmt.Fprintf(stdout, "\nLeft in %s: graph, parts, run (weights), trace.json (open in ui.perfetto.dev).\n", dir)
 	}
 	return nil
 }
@@ -94,17 +94,17 @@ func demoSpec(dir string) run.Spec {
 func demoPartition(c *cobra.Command, graph, out string) error {
 	s := run.DefaultPartition()
 	s.Parts, s.Out, s.Model, s.Layers, s.Hidden = demoWorkers, out, "sage", 2, 64
-	fmt.Printf("\n$ starling partition graph --parts %d --model sage --layers 2 --hidden 64 --out parts\n", s.Parts)
+	fmt.Fprintf(stdout, "\n$ starling partition graph --parts %d --model sage --layers 2 --hidden 64 --out parts\n", s.Parts)
 	report, err := run.Partition(c.Context(), graph, s, run.Silent(os.Stderr))
 	if err != nil {
 		return err
 	}
-	fmt.Print(report)
+	fmt.Fprint(stdout, report)
 	return nil
 }
 
 func demoTrain(c *cobra.Command, spec run.Spec, command string) (*run.Report, error) {
-	fmt.Println("\n" + command)
+	fmt.Fprintln(stdout, "\n"+command)
 	v := view(false, "")
 	r, err := run.Train(c.Context(), spec, v)
 	v.Close()

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,5 +62,31 @@ func TestGenerateMoreThanTheDiskHolds(t *testing.T) {
 	refuses(t, dir, []string{"--nodes"}, "generate", "er", "--nodes", "5000000000", "--features", "1000000", "--out", "g")
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v was left", left)
+	}
+}
+
+// A disk that is full behind standard output: whatever was to be said there, the status
+// tells that it was not.
+func TestFullDiskBehindStandardOutput(t *testing.T) {
+	t.Parallel()
+	dir := smallGraph(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{
+		nil, {"help"}, {"help", "train"}, {"train", "--help"}, {"bench", "--help"}, {"version"}, {"--version"},
+		{"info", "graph"}, trainArgs(), trainArgs("--json", "-"), trainArgs("--dry-run"),
+		{"generate", "er", "--nodes", "20", "--classes", "2", "--edges", "40", "--out", "er"},
+		{"partition", "graph", "--parts", "2", "--out", "parts"}, {"partition", "parts", "--verify"},
+	} {
+		c := exec.Command(binary, args...)
+		var said strings.Builder
+		c.Dir, c.Stdout, c.Stderr = dir, full, &said
+		c.Run()
+		if got := c.ProcessState.ExitCode(); got != 1 || !strings.HasSuffix(said.String(), "starling: write /dev/stdout: no space left on device\n") {
+			t.Errorf("%v: status %d, %s", args, got, &said)
+		}
 	}
 }

@@ -25,7 +25,7 @@ Python that load each.`,
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%s: %s for %s, %d layers of %s\n", out, e.Model, e.Library, len(e.Layers), e.Layers[0].Class)
+			fmt.Fprintf(stdout, "%s: %s for %s, %d layers of %s\n", out, e.Model, e.Library, len(e.Layers), e.Layers[0].Class)
 			return nil
 		},
 	}

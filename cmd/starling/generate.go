@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -130,8 +129,8 @@ func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, sym
 
 // printSummary tells what a new folder holds.
 func printSummary(s run.Summary) {
-	fmt.Fprintf(os.Stdout, "%s: %s\n", s.Dir, run.InWords(s))
+	fmt.Fprintf(stdout, "%s: %s\n", s.Dir, run.InWords(s))
 	for _, n := range s.Notes {
-		fmt.Fprintf(os.Stdout, "  note: %s\n", n)
+		fmt.Fprintf(stdout, "  note: %s\n", n)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +25,8 @@ func jsonFlag(c *cobra.Command, path *string) {
 // show writes a finding where --json says, or else for people.
 func show(f finding, json string) error {
 	if json != "" {
-		return f.JSON(json, os.Stdout)
+		return f.JSON(json, stdout)
 	}
-	_, err := fmt.Print(f)
+	_, err := fmt.Fprint(stdout, f)
 	return err
 }

@@ -21,6 +21,9 @@ import (
 
 func main() {
 	err := root(os.Args[1:]).ExecuteContext(interruptible())
+	if err == nil {
+		err = stdout.err
+	}
 	if err != nil && !errors.Is(err, run.ErrInterrupted) {
 		fmt.Fprintln(os.Stderr, "starling:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -114,6 +117,7 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 		},
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
+	c.SetOut(stdout)
 	c.SetFlagErrorFunc(flagError)
 	c.SetHelpCommand(helpCommand())
 	cobra.EnableCommandSorting = false // they stand in the order of use
@@ -225,17 +229,8 @@ func arguments(least, most int, want string) cobra.PositionalArgs {
 // view shows progress on standard output, or on standard error where standard
 // output carries JSON.
 func view(quiet bool, json string) run.View {
-	switch {
-	case quiet:
+	if quiet {
 		return run.Silent(os.Stderr)
 	}
-	return run.NewView(screen(json))
-}
-
-// screen is standard output, unless that carries JSON.
-func screen(json string) *os.File {
-	if json == "-" {
-		return os.Stderr
-	}
-	return os.Stdout
+	return run.NewView(screen(json), words(json))
 }

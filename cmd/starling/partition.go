@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,12 +48,12 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 				return err
 			}
 			if s.JSON != "" {
-				if err := report.Write(s.JSON, os.Stdout); err != nil {
+				if err := report.Write(s.JSON, stdout); err != nil {
 					return err
 				}
 			}
 			if s.JSON != "-" && !s.Quiet {
-				_, err = fmt.Print(report)
+				_, err = fmt.Fprint(stdout, report)
 			}
 			return err
 		},
@@ -73,7 +72,7 @@ func verifyPartition(ctx context.Context, dir string, s run.PartitionSpec) error
 		return err
 	}
 	if !s.Quiet {
-		fmt.Printf("%s: sound\n", dir)
+		fmt.Fprintf(stdout, "%s: sound\n", dir)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,7 +52,7 @@ was before, or not at all.`,
 				fmt.Fprint(screen(json), p)
 			}
 			if json != "" {
-				return p.JSON(json, os.Stdout)
+				return p.JSON(json, stdout)
 			}
 			return nil
 		},

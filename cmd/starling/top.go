@@ -66,13 +66,13 @@ func top(ctx context.Context, t *run.TopSpec, once bool) error {
 		return err
 	}
 	if once {
-		fmt.Print(s)
+		fmt.Fprint(stdout, s)
 		return nil
 	}
 	for seen := time.Now(); ; {
 		if err == nil {
 			seen = time.Now()
-			fmt.Print("\x1b[H\x1b[2J", s, "\n") // from the top of an empty screen
+			fmt.Fprint(stdout, "\x1b[H\x1b[2J", s, "\n") // from the top of an empty screen
 		}
 		select {
 		case <-ctx.Done():
@@ -80,7 +80,7 @@ func top(ctx context.Context, t *run.TopSpec, once bool) error {
 		case <-time.After(time.Second):
 		}
 		if s, err = t.Look(ctx); err != nil && (errors.Is(err, syscall.ECONNREFUSED) || time.Since(seen) > lookAgain) {
-			fmt.Println("the run has ended")
+			fmt.Fprintln(stdout, "the run has ended")
 			return nil
 		}
 	}

@@ -76,7 +76,7 @@ func dryRun(spec run.Spec) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Print(full.String() + plan.String())
+	_, err = fmt.Fprint(stdout, full.String()+plan.String())
 	return err
 }
 
@@ -95,10 +95,10 @@ func train(c *cobra.Command, spec run.Spec) error {
 		return err
 	}
 	if report.Strategy != "none" && !spec.Quiet {
-		fmt.Fprint(screen(spec.JSON), report.Traffic())
+		fmt.Fprint(words(spec.JSON), report.Traffic())
 	}
 	if spec.JSON != "" {
-		err = errors.Join(err, report.Write(spec.JSON, os.Stdout))
+		err = errors.Join(err, report.Write(spec.JSON, stdout))
 	}
 	if err == nil && report.Reason == "interrupted" {
 		return run.ErrInterrupted

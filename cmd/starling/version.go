@@ -14,7 +14,7 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Say which starling this is",
 		Args:  arguments(0, 0, "no arguments"),
-		Run:   func(*cobra.Command, []string) { fmt.Println(version()) },
+		Run:   func(*cobra.Command, []string) { fmt.Fprintln(stdout, version()) },
 	}
 }
 

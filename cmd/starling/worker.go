@@ -51,7 +51,7 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 					return err
 				}
 			}
-			v := run.NewView(os.Stdout)
+			v := run.NewView(os.Stdout, stdout)
 			if quiet {
 				v = run.Silent(nil)
 			}
