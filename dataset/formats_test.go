@@ -454,7 +454,7 @@ func TestMETIS(t *testing.T) {
 		"% nothing\n":        "line 2",
 		"3\n":                "VERTICES EDGES",
 		"3 1 2\n":            "FMT",
-		"3 1\n2\n1\n":        "after 2 vertices",
+		"3 1\n2\n1\n":        "of vertex 3",
 		"3 1\n4\n1\n\n":      "line 2",
 		"3 2\n2\n1\n\n":      "2 neighbours in all",
 		"2 1\n2\n1\n1\n":     "after the last vertex",

@@ -180,7 +180,7 @@ func (g *geomNodes) add(f []string) string {
 			g.cols = width
 		}
 		if width != g.cols {
-			return fmt.Sprintf("%d features, as in the first row", g.cols)
+			return fmt.Sprintf("as many features as in the first row (%d)", g.cols)
 		}
 	}
 	g.ptr = append(g.ptr, int64(len(g.index)))

@@ -267,7 +267,7 @@ func (r *read) build(n int, src, dst []uint32, weights []float32, opt ImportOpti
 
 // note tells what became of the listed edges.
 func (r *read) note(listed, stored int64, opt ImportOptions) {
-	note := fmt.Sprintf("%d edges listed, %d stored", listed, stored)
+	note := fmt.Sprintf("edges: %d listed, %d stored", listed, stored)
 	if opt.Symmetrise {
 		note += ", the reverse of each among them"
 	}

@@ -180,7 +180,7 @@ func (m *metisReader) parse(h metisHeader, out chan<- numbered, free <-chan *chu
 	for v := range h.nodes {
 		line, err := m.next()
 		if err == io.EOF {
-			return m.bad(fmt.Sprintf("the end of the file after %d vertices", v), fmt.Sprintf("a line for each of %d", h.nodes))
+			return m.bad(fmt.Sprintf("the end of the file instead of the line of vertex %d", v+1), fmt.Sprintf("a line for each of %d", h.nodes))
 		}
 		if err != nil {
 			return err

@@ -123,7 +123,7 @@ func SplitPerClass(labels *graph.Labels, perClass, val, test int, k rng.Key) (gr
 		}
 	}
 	if perClass < 1 || val < 0 || test < 0 || len(rest) < val+test {
-		return s, &graph.InputError{Field: "split", Found: fmt.Sprintf("%d vertices left after %d a class", len(rest), perClass),
+		return s, &graph.InputError{Field: "split", Found: fmt.Sprintf("%d more with a label after %d a class", len(rest), perClass),
 			Want: fmt.Sprintf("%d to validate and %d to test", val, test), Fix: "ask for fewer, or split by fractions"}
 	}
 	s.Val, s.Test = rest[:val:val], rest[val:val+test:val+test]

@@ -218,7 +218,7 @@ func (t *featureTable) add(id string, fields []string) string {
 		t.cols = len(fields)
 	}
 	if len(fields) != t.cols {
-		return fmt.Sprintf("%d numbers, as in the first row", t.cols)
+		return fmt.Sprintf("as many numbers as in the first row (%d)", t.cols)
 	}
 	t.ids = append(t.ids, id)
 	for _, s := range fields {

@@ -3,13 +3,14 @@ package event
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
 // opening is the line a run starts with.
 func opening(e Started) string {
-	s := fmt.Sprintf("%s on %s: %s vertices, %s edges, %s parameters", e.Model, e.Dataset,
-		Count(e.Vertices), Count(e.Edges), Count(int64(e.Parameters)))
+	s := fmt.Sprintf("%s on %s: %s, %s, %s", e.Model, e.Dataset,
+		Counted(e.Vertices, "vertex"), Counted(e.Edges, "edge"), Counted(e.Parameters, "parameter"))
 	if e.Workers > 1 {
 		s += fmt.Sprintf(", %d workers, strategy %s", e.Workers, e.Strategy)
 	}
@@ -21,7 +22,7 @@ func opening(e Started) string {
 
 // closing is the line a run ends with.
 func closing(e Done, metric string) string {
-	s := fmt.Sprintf("%s after %d epochs in %s", e.Reason, e.Epochs, Duration(time.Duration(e.Seconds*float64(time.Second))))
+	s := fmt.Sprintf("%s after %s in %s", e.Reason, Counted(e.Epochs, "epoch"), Duration(time.Duration(e.Seconds*float64(time.Second))))
 	if e.BestEpoch >= 0 {
 		s += fmt.Sprintf("; best epoch %d: validation %s %s, test %s", e.BestEpoch+1, metric, share(e.Val), share(e.Test))
 	}
@@ -52,6 +53,20 @@ func Count(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Counted is how many there are of something, which is named in the singular.
+func Counted[N int | int64](n N, one string) string {
+	s := Count(int64(n)) + " "
+	switch {
+	case n == 1:
+		return s + one
+	case one == "vertex":
+		return s + "vertices"
+	case strings.HasSuffix(one, "s"): // classes
+		return s + one + "es"
+	}
+	return s + one + "s"
 }
 
 // Duration is a time as people say it, to two digits or so.

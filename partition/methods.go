@@ -88,7 +88,7 @@ func By(ctx context.Context, method string, p *Problem) ([]uint32, error) {
 func (p *Problem) check() error {
 	n := p.Graph.Nodes()
 	if p.Parts < 1 || p.Parts > n || p.Parts > MaxParts {
-		return &graph.InputError{Field: "parts", Found: fmt.Sprint(p.Parts), Want: fmt.Sprintf("1 to %d, as the graph has %d vertices", min(n, MaxParts), n),
+		return &graph.InputError{Field: "parts", Found: fmt.Sprint(p.Parts), Want: fmt.Sprintf("1 to %d, so that every part has a vertex", min(n, MaxParts)),
 			Fix: "ask for fewer parts"}
 	}
 	for _, c := range p.Constraints {

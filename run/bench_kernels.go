@@ -40,7 +40,7 @@ func BenchKernels(ctx context.Context, s KernelBenchSpec, out io.Writer) (*Kerne
 	c := spec.device().(*tensor.CPU)
 	defer c.Close()
 	b := &KernelBench{SIMD: c.Level().String(), Threads: c.Threads()}
-	fmt.Fprintf(out, "%d x %d, %d neighbours a vertex, %s, %d threads; 1 is what the machine can do\n", s.Rows, s.Width, s.Degree, b.SIMD, b.Threads)
+	fmt.Fprintf(out, "%d x %d, %s a vertex, %s, %s; 1 is what the machine can do\n", s.Rows, s.Width, event.Counted(s.Degree, "neighbour"), b.SIMD, event.Counted(b.Threads, "thread"))
 	fmt.Fprintf(out, "%-22s %-9s %10s %14s %7s  %s\n", "kernel", "dtype", "ms", "rate", "ratio", "beside")
 	err = measure.Run(ctx, c, o, func(r measure.Row) {
 		b.Rows = append(b.Rows, r)

@@ -88,6 +88,6 @@ func (b *SampleBench) JSON(path string, stdout io.Writer) error { return writeJS
 
 // String is a line for people.
 func (b *SampleBench) String() string {
-	return fmt.Sprintf("%s on %s, %d threads: %.1f batches/s, %s edges/s; a batch has %s vertices and %s edges\n", b.Sampler, b.Dataset, b.Threads,
+	return fmt.Sprintf("%s on %s, %s: %.1f batches/s, %s edges/s; a batch has %s vertices and %s edges\n", b.Sampler, b.Dataset, event.Counted(b.Threads, "thread"),
 		b.BatchesPerSecond, event.Count(int64(b.EdgesPerSecond)), event.Count(int64(b.VerticesPerBatch)), event.Count(int64(b.EdgesPerBatch)))
 }

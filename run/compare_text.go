@@ -39,7 +39,7 @@ func (c *Comparison) Title() string {
 	if c.Dataset == "" {
 		return "no strategy worked"
 	}
-	s := fmt.Sprintf("%s on %s: %s vertices, %s edges; %d workers", c.Model, c.Dataset, event.Count(c.Vertices), event.Count(c.Edges), c.Workers)
+	s := fmt.Sprintf("%s on %s: %s, %s; %s", c.Model, c.Dataset, event.Counted(c.Vertices, "vertex"), event.Counted(c.Edges, "edge"), event.Counted(c.Workers, "worker"))
 	if c.Servers > 1 {
 		s += fmt.Sprintf(" on %d servers", c.Servers)
 	}

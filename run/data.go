@@ -74,16 +74,19 @@ func progress(events event.Listener) dataset.Progress {
 
 // InWords says what a new dataset holds.
 func InWords(s Summary) string {
-	text := fmt.Sprintf("%s vertices, %s edges", event.Count(s.Nodes), event.Count(s.Edges))
+	text := event.Counted(s.Nodes, "vertex") + ", " + event.Counted(s.Edges, "edge")
 	if s.Features > 0 {
-		text += fmt.Sprintf(", %d features (%s)", s.Features, s.FeatureKind)
+		text += fmt.Sprintf(", %s (%s)", event.Counted(s.Features, "feature"), s.FeatureKind)
 	}
 	if s.Classes > 0 {
-		what := map[string]string{"multi-label": "classes, any number a vertex", "regression": "number(s) to predict"}[s.Task]
-		if what == "" {
-			what = "classes"
+		what := event.Counted(s.Classes, "class")
+		switch s.Task {
+		case graph.MultiLabel:
+			what += ", any number a vertex"
+		case graph.Regression:
+			what = event.Counted(s.Classes, "number") + " to predict"
 		}
-		text += fmt.Sprintf(", %d %s, splits of %s, %s and %s", s.Classes, what, event.Count(int64(s.Train)), event.Count(int64(s.Val)), event.Count(int64(s.Test)))
+		text += fmt.Sprintf(", %s, splits of %s, %s and %s", what, event.Count(int64(s.Train)), event.Count(int64(s.Val)), event.Count(int64(s.Test)))
 	}
 	return text
 }

@@ -238,18 +238,18 @@ func (i *Info) String() string {
 	line("vertices", "%s (%s without in-edges)", event.Count(i.Vertices), event.Count(i.Isolated))
 	kind := map[bool]string{true: "symmetric", false: "directed"}[i.Symmetric]
 	if i.EdgeDim > 0 {
-		kind += fmt.Sprintf(", %d features each", i.EdgeDim)
+		kind += ", " + event.Counted(i.EdgeDim, "feature") + " each"
 	}
 	if i.Weighted {
 		kind += ", weighted"
 	}
-	line("edges", "%s, %s, %s self-loops", event.Count(i.Edges), kind, event.Count(i.SelfLoops))
+	line("edges", "%s, %s, %s", event.Count(i.Edges), kind, event.Counted(i.SelfLoops, "self-loop"))
 	q := i.Degree
 	line("degree", "mean %.1f, least %d, median %d, 90%% below %d, 99%% below %d, most %d", q.Mean, q.Min, q.Median, q.P90, q.P99, q.Max)
 	if i.Features > 0 {
 		line("features", "%d, %s, %.2f%% not zero", i.Features, i.FeatureKind, 100*float64(i.FeatureDensity))
 	}
-	line("components", "%s, the largest of %s vertices", event.Count(i.Components), event.Count(i.LargestComponent))
+	line("components", "%s, the largest of %s", event.Count(i.Components), event.Counted(i.LargestComponent, "vertex"))
 	for k, t := range i.Targets[:min(len(i.Targets), 8)] {
 		line("target", "%d of %d: %v", k, len(i.Targets), t)
 	}
@@ -257,7 +257,7 @@ func (i *Info) String() string {
 		line("unlabelled", "%s", event.Count(i.Unlabelled))
 	}
 	if i.ClassSizes != nil {
-		line("classes", "%d, of %s to %s vertices; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Count(slices.Max(i.ClassSizes)), event.Count(i.Unlabelled))
+		line("classes", "%d, of %s to %s; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Counted(slices.Max(i.ClassSizes), "vertex"), event.Count(i.Unlabelled))
 		line("balance", "%s", i.balance())
 		if i.Task == graph.MultiLabel {
 			line("labels", "%.2f a vertex", float64(i.LabelsPerVertex))

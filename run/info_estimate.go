@@ -40,7 +40,7 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 	s.complete()
 	s.resolve(&d.Meta, simd.Best().String())
 	part, share := thinned(d)
-	e := &Estimate{Settings: fmt.Sprintf("%s, %d layers, hidden %d, %s, %d epochs", s.Model, s.Layers, s.Hidden, s.DType, s.Epochs), Available: tensor.MemoryFree()}
+	e := &Estimate{Settings: fmt.Sprintf("%s, %s, hidden %d, %s, %s", s.Model, event.Counted(s.Layers, "layer"), s.Hidden, s.DType, event.Counted(s.Epochs, "epoch")), Available: tensor.MemoryFree()}
 	p, err := plan(&s, d)
 	if err != nil {
 		return nil, err

@@ -37,14 +37,14 @@ func (p *PartsInfo) String() string {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&out, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	line("partition of", "%s: %s vertices, %s edges", b.Dataset, event.Count(b.Nodes), event.Count(b.Edges))
-	line("parts", "%d by %s, on %d server(s)", b.Parts, b.Method, max(b.Servers, 1))
+	line("partition of", "%s: %s, %s", b.Dataset, event.Counted(b.Nodes, "vertex"), event.Counted(b.Edges, "edge"))
+	line("parts", "%d by %s, on %s", b.Parts, b.Method, event.Counted(max(b.Servers, 1), "server"))
 	if b.Symmetric {
 		line("edge cut", "%s, an edge and its reverse counted once", event.Count(b.EdgeCut))
 	} else {
 		line("edge cut", "%s", event.Count(b.EdgeCut))
 	}
-	line("volume", "%s rows, in each layer", event.Count(b.CommVolume))
+	line("volume", "%s, in each layer", event.Counted(b.CommVolume, "row"))
 	if b.Features != nil {
 		line("features", "%d", b.Features.Dim)
 	}
@@ -52,7 +52,7 @@ func (p *PartsInfo) String() string {
 		line("task", "%s, %d classes or numbers; train %s, validation %s, test %s", b.Task, b.Classes, event.Count(b.Train), event.Count(b.Val), event.Count(b.Test))
 	}
 	for k := range b.Parts {
-		line(fmt.Sprintf("part %d", k), "%s vertices", event.Count(b.Size(k)))
+		line(fmt.Sprintf("part %d", k), "%s", event.Counted(b.Size(k), "vertex"))
 	}
 	return out.String()
 }

@@ -218,14 +218,14 @@ func (r *PartitionReport) Write(path string, stdout io.Writer) error {
 // String is the report for people.
 func (r *PartitionReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d parts by %s in %s\n", r.Dataset, r.Parts, r.Method, event.Duration(time.Duration(r.Seconds*float64(time.Second))))
+	fmt.Fprintf(&b, "%s: %s by %s in %s\n", r.Dataset, event.Counted(r.Parts, "part"), r.Method, event.Duration(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Tries > 1 {
 		fmt.Fprintf(&b, "  best of %d tries       that of seed %d\n", r.Tries, r.KeptSeed)
 	}
 	fmt.Fprintf(&b, "  edge cut              %s of edges (%s)\n", percent(r.EdgeCutShare), event.Count(r.EdgeCut))
-	fmt.Fprintf(&b, "  communication volume  %s rows; most over fewest remote %.3f\n", event.Count(r.CommVolume), r.RemoteMaxOverMin)
+	fmt.Fprintf(&b, "  communication volume  %s; most over fewest remote %.3f\n", event.Counted(r.CommVolume, "row"), r.RemoteMaxOverMin)
 	if r.Servers > 1 {
-		fmt.Fprintf(&b, "  between servers       %s rows\n", event.Count(r.BetweenServers))
+		fmt.Fprintf(&b, "  between servers       %s\n", event.Counted(r.BetweenServers, "row"))
 	}
 	fmt.Fprintf(&b, "  balance               ")
 	sep := ""

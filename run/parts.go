@@ -113,7 +113,7 @@ func (s *Spec) findParts(ctx context.Context, events event.Listener) (*parts, er
 	}
 	defer d.Close()
 	if d.Meta.Nodes != p.book.Nodes || d.Meta.Edges != p.book.Edges {
-		return nil, mistake("--partition", fmt.Sprintf("%s, of a graph with %d vertices and %d edges", dir, p.book.Nodes, p.book.Edges),
+		return nil, mistake("--partition", fmt.Sprintf("%s, of a graph with %s and %s", dir, event.Counted(p.book.Nodes, "vertex"), event.Counted(p.book.Edges, "edge")),
 			fmt.Sprintf("a partition of %s, with %d and %d", s.Dataset, d.Meta.Nodes, d.Meta.Edges), "partition the dataset again")
 	}
 	p.meta.CRC32C = d.Meta.CRC32C
@@ -177,8 +177,8 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 		return nil, workersMistake(err)
 	}
 	if !s.Quiet {
-		events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %d parts by %s in %s, %s of edges between parts; to keep them: starling partition %s --parts %d --out PARTS",
-			r.Parts, r.Method, event.Duration(time.Since(start)), percent(r.EdgeCutShare), s.Dataset, r.Parts)})
+		events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %s by %s in %s, %s of edges between parts; to keep them: starling partition %s --parts %d --out PARTS",
+			event.Counted(r.Parts, "part"), r.Method, event.Duration(time.Since(start)), percent(r.EdgeCutShare), s.Dataset, r.Parts)})
 	}
 	if p, err = openParts(opt.Out); err != nil {
 		return nil, err

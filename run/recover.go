@@ -184,7 +184,7 @@ func (r *recovery) hears() func(int, event.Event) {
 func (r *recovery) launch() (*cluster.Processes, error) {
 	s := &r.spec
 	if s.NoLaunch {
-		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %d workers: %s", s.timeout(), s.Workers, r.howToJoin(r.co.Addr()))})
+		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %s: %s", s.timeout(), event.Counted(s.Workers, "worker"), r.howToJoin(r.co.Addr()))})
 		return nil, nil
 	}
 	var cmds []*exec.Cmd

@@ -121,8 +121,8 @@ func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, er
 		return nil, err
 	}
 	if before.Data.differs(markOf(data)) {
-		return nil, mistake("--resume", fmt.Sprintf("a checkpoint of another dataset (%d vertices, %d edges, checksum %s)", before.Data.Nodes, before.Data.Edges, before.Data.Checksum),
-			fmt.Sprintf("%d vertices, %d edges, checksum %s", data.Nodes, data.Edges, data.CRC32C), "give the dataset or the --checkpoint-dir of that run")
+		return nil, mistake("--resume", fmt.Sprintf("a checkpoint of another dataset (%s, %s, checksum %s)", event.Counted(before.Data.Nodes, "vertex"), event.Counted(before.Data.Edges, "edge"), before.Data.Checksum),
+			fmt.Sprintf("%s, %s, checksum %s", event.Counted(data.Nodes, "vertex"), event.Counted(data.Edges, "edge"), data.CRC32C), "give the dataset or the --checkpoint-dir of that run")
 	}
 	if before.Task == "auto" { // of a version that knew one task
 		before.Task = nn.TaskClassify

@@ -73,9 +73,9 @@ func (s *Snapshot) String() string {
 
 func (s *Snapshot) headline() string {
 	if s.Starts == 0 {
-		return fmt.Sprintf("%d workers meet since %s", len(s.Ranks), event.Duration(inSeconds(s.Seconds)))
+		return fmt.Sprintf("%s meet since %s", event.Counted(len(s.Ranks), "worker"), event.Duration(inSeconds(s.Seconds)))
 	}
-	text := fmt.Sprintf("%s on %s, strategy %s, %d workers: epoch %d/%d", s.Model, s.Dataset, s.Strategy, len(s.Ranks), s.Epoch, s.Epochs)
+	text := fmt.Sprintf("%s on %s, strategy %s, %s: epoch %d/%d", s.Model, s.Dataset, s.Strategy, event.Counted(len(s.Ranks), "worker"), s.Epoch, s.Epochs)
 	if s.Loss != 0 {
 		text += fmt.Sprintf(", loss %.4f", s.Loss)
 	}
@@ -90,7 +90,7 @@ func (s *Snapshot) headline() string {
 		text += fmt.Sprintf(", checkpoint of epoch %d written %s ago", s.Saved, event.Duration(inSeconds(s.SavedAgo)))
 	}
 	if s.Starts > 1 {
-		text += fmt.Sprintf(", workers lost %d time(s)", s.Starts-1)
+		text += ", workers lost " + event.Counted(s.Starts-1, "time")
 	}
 	return text
 }

@@ -35,6 +35,9 @@ func (s silent) On(e event.Event) {
 
 func (silent) Close() {}
 
+// Counted is how many there are of something, which is named in the singular.
+func Counted(n int, one string) string { return event.Counted(n, one) }
+
 // Suggest names what was perhaps meant by a word, or "".
 func Suggest(word string, known []string) string { return suggest(word, known) }
 

@@ -86,7 +86,7 @@ func (g *benchGraph) flags(f *pflag.FlagSet) {
 // folder is where the graph is, until done is called.
 func (g *benchGraph) folder(c *cobra.Command, args []string) (dir string, done func(), err error) {
 	if (len(args) == 1) == (g.like != "") {
-		return "", nil, run.UserError("DIR", fmt.Sprintf("%d folders and --like %q", len(args), g.like), "a dataset folder or --like NAME", "")
+		return "", nil, run.UserError("DIR", fmt.Sprintf("%s and --like %q", run.Counted(len(args), "folder"), g.like), "a dataset folder or --like NAME", "")
 	}
 	if len(args) == 1 {
 		return args[0], func() {}, nil

@@ -72,7 +72,7 @@ func demo(c *cobra.Command, dir string, keep bool) error {
 	fmt.Fprint(stdout, together.Traffic())
 	fmt.Fprintf(stdout, "\nOne worker and %d worker processes, on the same loss curve (largest difference %.1e):\n", together.Workers, apart(alone.Loss, together.Loss))
 	for _, r := range []*run.Report{alone, together} {
-		fmt.Fprintf(stdout, "  %d worker(s)  test accuracy %.4f   %.1f ms an epoch\n", r.Workers, float64(r.TestAccuracy), 1000*float64(r.MedianEpochSeconds))
+		fmt.Fprintf(stdout, "  %-9s  test accuracy %.4f   %.1f ms an epoch\n", run.Counted(r.Workers, "worker"), float64(r.TestAccuracy), 1000*float64(r.MedianEpochSeconds))
 	}
 	for _, again := range together.Restarts {
 		fmt.Fprintf(stdout, "A worker was killed half-way; %.1f s later training went on from epoch %d, and ended as if nothing had happened.\n", float64(again.Seconds), again.Epoch)

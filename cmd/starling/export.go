@@ -25,7 +25,7 @@ Python that load each.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(stdout, "%s: %s for %s, %d layers of %s\n", out, e.Model, e.Library, len(e.Layers), e.Layers[0].Class)
+			fmt.Fprintf(stdout, "%s: %s for %s, %s of %s\n", out, e.Model, e.Library, run.Counted(len(e.Layers), "layer"), e.Layers[0].Class)
 			return nil
 		},
 	}

@@ -218,11 +218,7 @@ func arguments(least, most int, want string) cobra.PositionalArgs {
 		if len(args) >= least && len(args) <= most {
 			return nil
 		}
-		found := fmt.Sprintf("%d arguments", len(args))
-		if len(args) == 1 {
-			found = "1 argument"
-		}
-		return run.UserError(c.CommandPath(), found, want, "see "+c.CommandPath()+" --help")
+		return run.UserError(c.CommandPath(), run.Counted(len(args), "argument"), want, "see "+c.CommandPath()+" --help")
 	}
 }
 

@@ -28,7 +28,7 @@ send as "Authorization: Bearer SECRET", or --insecure. Ctrl-C finishes what is u
 			o.Run, o.Dataset = args[0], args[1]
 			return run.Serve(c.Context(), o, func(addr string, vertices int) {
 				if !quiet {
-					fmt.Fprintf(stdout, "answering for %d vertices on http://%s\n", vertices, addr)
+					fmt.Fprintf(stdout, "answering for %s on http://%s\n", run.Counted(vertices, "vertex"), addr)
 				}
 			})
 		},
