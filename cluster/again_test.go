@@ -57,7 +57,7 @@ func TestAgainWhileMeeting(t *testing.T) {
 	s := &session{size: 2, job: "job", version: "v1", again: true, launched: true, exits: make([]*exit, 2)}
 	s.arrive(1, Hello{Version: "v1", Rank: 0})
 	s.exited(1, 7, "host", errors.New("was killed"), "")
-	if len(s.out) != 1 || s.out[0].conn != 1 || s.out[0].message.Type != "abort" || string(s.out[0].message.Body) != `{"again":true}` {
+	if len(s.out) != 1 || s.out[0].conn != 1 || s.out[0].message.Type != "abort" || string(s.out[0].message.Body) != `{"again":true,"why":"rank 1 (pid 7 on host): its process was killed"}` {
 		t.Errorf("%+v", s.out)
 	}
 }

@@ -283,11 +283,11 @@ func (c *control) expect(kind string, line int, blob int64, by time.Time) (messa
 			json.Unmarshal(m.Body, &reason) // an empty reason is none
 			return m, &Refused{By: c.conn.RemoteAddr().String(), Reason: reason}
 		case m.Type == "abort":
-			var a aborted
-			if json.Unmarshal(m.Body, &a); a.Again {
+			a := abortedBy(m)
+			if a.Again {
 				return m, ErrAgain
 			}
-			return m, errAborted
+			return m, a
 		case m.Type != "ping" && m.Type != "stop":
 			return m, fmt.Errorf("the coordinator at %v sent %.20q, want %s", c.conn.RemoteAddr(), m.Type, kind)
 		}
@@ -306,10 +306,9 @@ func (m *Member) hear() {
 		case got.Type == "stop":
 			m.once.stop.Do(func() { close(m.stop) })
 		case got.Type == "abort":
-			var a aborted
-			json.Unmarshal(got.Body, &a) // of another kind: not again
+			a := abortedBy(got)
 			m.again.Store(a.Again)
-			m.end(errAborted)
+			m.end(a)
 		case got.Type == "bye":
 			m.end(nil)
 		}

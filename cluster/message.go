@@ -120,7 +120,20 @@ type roster struct {
 
 // aborted tells workers to end now.
 type aborted struct {
-	Again bool `json:"again"` // and to come again: the job goes on
+	Again bool   `json:"again"` // and to come again: the job goes on
+	Why   string `json:"why"`
+}
+
+// Error is what ended the job, as the coordinator tells it.
+func (a *aborted) Error() string { return a.Why }
+
+func (a *aborted) Is(err error) bool { return err == errAborted }
+
+// abortedBy reads such a message.
+func abortedBy(m message) *aborted {
+	a := &aborted{Why: errAborted.Error()}
+	json.Unmarshal(m.Body, a) // of another kind: not again
+	return a
 }
 
 // failed is why a worker could not go on.

@@ -280,7 +280,7 @@ func (s *session) departed(conn int, why error) {
 		// ended is told when it has.
 		s.out = append(s.out, act{kill: true, rank: g.rank})
 		s.silent(g, why)
-		s.abort()
+		s.abort(fmt.Sprintf("rank %d was lost: %v", g.rank, why))
 	}
 }
 
@@ -317,16 +317,16 @@ func (s *session) exited(rank, pid int, host string, err error, last string) {
 // fail keeps a failure and makes all others stop.
 func (s *session) fail(d *Died) {
 	s.failures = append(s.failures, d)
-	s.abort()
+	s.abort(d.Error())
 }
 
-// abort ends the job for everybody who is still here.
-func (s *session) abort() {
+// abort ends the job for everybody who is still here, and tells them why.
+func (s *session) abort(why string) {
 	if s.cause != nil {
 		return
 	}
 	s.cause = errAborted
-	s.tellAll(say("abort", aborted{Again: s.again}))
+	s.tellAll(say("abort", aborted{Again: s.again, Why: why}))
 }
 
 // lost lists the ranks that will not come again by themselves: those that said no
@@ -376,8 +376,9 @@ func (s *session) late(within string) {
 		return
 	}
 	s.again = false
-	s.abort()
-	s.cause = &Missing{Ranks: missing, Size: s.size, Within: within, Refused: s.refused}
+	cause := &Missing{Ranks: missing, Size: s.size, Within: within, Refused: s.refused}
+	s.abort(cause.Error())
+	s.cause = cause
 }
 
 // interrupt makes all end after the same epoch, or the meeting at once.
@@ -388,7 +389,7 @@ func (s *session) interrupt() {
 		return
 	}
 	s.again = false
-	s.abort()
+	s.abort("the run was interrupted before all workers had come")
 	s.cause = context.Canceled
 }
 

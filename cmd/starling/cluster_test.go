@@ -349,7 +349,7 @@ func TestWorkersByHand(t *testing.T) {
 	nothingLeft(t)
 }
 
-// Workers that never come are named, and those that came are sent home.
+// Workers that never come are named, and those that came are told so and sent home.
 func TestMissingWorker(t *testing.T) {
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
@@ -361,8 +361,9 @@ func TestMissingWorker(t *testing.T) {
 		if within < 60 && strings.Contains(s.stderr.String(), "missing rank 0, 1, 2") {
 			continue // the machine was too slow for it to come in time
 		}
-		if a != 1 || b != 1 || !strings.Contains(s.stderr.String(), "missing rank 0, 2") {
-			t.Errorf("status %d and %d: %s", a, b, s.stderr.String())
+		const want = "missing rank 0, 2"
+		if a != 1 || b != 1 || !strings.Contains(s.stderr.String(), want) || !strings.Contains(w.stderr.String(), want) {
+			t.Errorf("status %d and %d: %s%s", a, b, s.stderr.String(), w.stderr.String())
 		}
 		break
 	}
