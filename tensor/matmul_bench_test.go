@@ -3,10 +3,13 @@ package tensor
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"starling/tensor/simd"
 )
@@ -83,43 +86,74 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
-// BenchmarkFewColumns is products with a narrow side, in turns with an FMA loop and with reading what they read and
-// write.
+// BenchmarkFewColumns is products with a narrow side, or those that STARLING_BENCH_SHAPES names as KIND/ROWS/IN/OUT, in
+// turns with an FMA loop and with reading what they read and write.
 func BenchmarkFewColumns(b *testing.B) {
-	for _, s := range []peerShape{
+	shapes := []peerShape{
 		{"NN", 50000, 256, 40, nn}, {"TN", 50000, 256, 40, tn}, {"NT", 50000, 40, 256, nt}, {"NT", 50000, 47, 256, nt}, {"NT", 50000, 32, 256, nt},
 		{"NN", 50000, 256, 7, nn}, {"NT", 50000, 256, 7, nt}, {"TN", 50000, 256, 7, tn}, {"NN", 50000, 256, 16, nn}, {"TN", 50000, 256, 16, tn},
 		{"NN", 10000, 1433, 7, nn}, {"TN", 10000, 1433, 16, tn}, {"NN", 500000, 7, 7, nn}, {"NN", 200000, 16, 16, nn}, {"NN", 200000, 16, 7, nn},
-	} {
-		for threads := 1; threads <= 2; threads++ {
-			b.Run(fmt.Sprintf("%v/threads=%d", s, threads), func(b *testing.B) {
-				c := NewCPU(threads)
-				defer c.Close()
-				dst, x, y := s.operands(c, F32)
-				tall := []Matrix{x, dst}
-				if s.op.TransA {
-					tall[1] = y
-				}
-				c.MatMul(dst, x, y, s.op) // touches the memory
-				var ofFMA, ofRead []float64
-				for range b.N {
-					t := seconds(func() { c.MatMul(dst, x, y, s.op) })
-					ofFMA = append(ofFMA, fmaSeconds(c, s.flops())/t)
-					ofRead = append(ofRead, seconds(func() { readAll(c, tall) })/t)
-				}
-				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(median(ofFMA), "of-FMA")
-				b.ReportMetric(median(ofRead), "of-read")
-			})
+	}
+	if named := os.Getenv("STARLING_BENCH_SHAPES"); named != "" {
+		shapes = shapesNamed(b, named)
+	}
+	for _, s := range shapes {
+		for _, t := range []DType{F32, BF16} {
+			for threads := 1; threads <= 2; threads++ {
+				b.Run(fmt.Sprintf("%v/type=%v/threads=%d", s, t, threads), func(b *testing.B) { besideReading(b, s, t, threads) })
+			}
 		}
 	}
+}
+
+// shapesNamed are products such as "NN/1600/256/40,TN/50000/256/40".
+func shapesNamed(b *testing.B, text string) (shapes []peerShape) {
+	for one := range strings.SplitSeq(text, ",") {
+		var s peerShape
+		_, err := fmt.Sscanf(strings.ReplaceAll(one, "/", " "), "%s %d %d %d", &s.name, &s.rows, &s.in, &s.out)
+		op, ok := map[string]MatMul{"NN": nn, "NT": nt, "TN": tn}[s.name]
+		if err != nil || !ok || min(s.rows, s.in, s.out) < 1 {
+			b.Fatalf("STARLING_BENCH_SHAPES has %q, want NN, NT or TN and three sizes, such as NN/1600/256/40", one)
+		}
+		s.op = op
+		shapes = append(shapes, s)
+	}
+	return shapes
+}
+
+// besideReading times one product, and a row of it.
+func besideReading(b *testing.B, s peerShape, t DType, threads int) {
+	c := NewCPU(threads)
+	defer c.Close()
+	dst, x, y := s.operands(c, t)
+	tall := []Matrix{x, dst}
+	if s.op.TransA {
+		tall[1] = y
+	}
+	c.MatMul(dst, x, y, s.op) // touches the memory
+	var row, ofFMA, ofRead []float64
+	for range b.N {
+		t := seconds(func() { c.MatMul(dst, x, y, s.op) })
+		row = append(row, 1e9*t/float64(s.rows))
+		ofFMA = append(ofFMA, fmaSeconds(c, s.flops())/t)
+		ofRead = append(ofRead, seconds(func() { readAll(c, tall) })/t)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(row), "ns/row")
+	b.ReportMetric(median(ofFMA), "of-FMA")
+	b.ReportMetric(median(ofRead), "of-read")
 }
 
 // readAll reads matrices on all threads.
 func readAll(c *CPU, ms []Matrix) {
 	for _, m := range ms {
 		c.forRows(m.Rows, max(1, (32<<10)/m.Cols), func(lo, hi, _, _ int) {
-			simd.StreamRead(c.level, m.f32[lo*m.stride:hi*m.stride])
+			if m.f32 != nil {
+				simd.StreamRead(c.level, m.f32[lo*m.stride:hi*m.stride])
+				return
+			}
+			words := m.b16[lo*m.stride : hi*m.stride]
+			simd.StreamRead(c.level, unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), len(words)/2))
 		})
 	}
 }
