@@ -34,7 +34,7 @@ func TestFanPastAgreesWithTwin(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for units := 1; units <= 4; units++ {
 		for _, depth := range []int{1, 2, 7, 15, 16} {
-			for _, cols := range []int{1, 7, 15, 16, 17, 40, 48, 100} {
+			for _, cols := range []int{1, 7, 15, 16, 17, 40, 48, 100, 255, 256} {
 				testFanPast(t, r, units, depth, cols)
 			}
 		}

@@ -4432,9 +4432,12 @@ ask:
 	MOVQ       R12, 24(SP)
 
 panel:
-	MOVQ             $-1, BX
-	BZHIQ            CX, BX, BX
-	KMOVW            BX, K1
+	MOVQ             $0x00000010, BX
+	CMPQ             CX, BX
+	CMOVQLT          CX, BX
+	MOVQ             $-1, DI
+	BZHIQ            BX, DI, DI
+	KMOVW            DI, K1
 	VMOVUPS          (DX), Z16
 	VMOVUPS          64(DX), Z17
 	VMOVUPS          128(DX), Z18
@@ -4825,9 +4828,6 @@ half1sums:
 	VMOVUPS Z7, K1, (R8)
 	ADDQ    R11, R8
 	LEAQ    (DI)(R9*4), SI
-	MOVQ    $0x00000010, BX
-	CMPQ    CX, BX
-	CMOVQLT CX, BX
 	TESTQ   R15, R15
 	JEQ     linenone
 

@@ -168,9 +168,12 @@ func fanPast512() {
 	MOVQ(at(fieldPastCols), left)
 	MOVQ(room, panel)
 	Label("panel")
-	MOVQ(I32(-1), tmp)
-	BZHIQ(left, tmp, tmp)
-	KMOVW(tmp.As32(), K1)
+	MOVQ(U32(16), n) // at most: BZHI looks at a byte of it, in which 256 columns are none
+	CMPQ(left, n)
+	CMOVQLT(left, n)
+	MOVQ(I32(-1), low)
+	BZHIQ(n, low, low)
+	KMOVW(low.As32(), K1)
 	for k := range 16 {
 		VMOVUPS(Mem{Base: b, Disp: 64 * k}, weights[k])
 	}
@@ -185,9 +188,6 @@ func fanPast512() {
 		}
 		LEAQ(Mem{Base: low, Index: row, Scale: 4}, a)
 	}
-	MOVQ(U32(16), n)
-	CMPQ(left, n)
-	CMOVQLT(left, n)
 	lines("line")
 	ADDQ(Imm(64), panel)
 	ADDQ(U32(1024), b)
