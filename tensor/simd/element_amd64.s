@@ -20472,8 +20472,8 @@ row1705:
 	RET
 
 // func columnSumsAVX512(a *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·columnSumsAVX512(SB), $16-8
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·columnSumsAVX512(SB), $32-8
 	MOVQ  a+0(FP), AX
 	MOVQ  56(AX), DX
 	MOVQ  DX, CX
@@ -20485,186 +20485,180 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1708
+	JEQ   wide1709
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1709
+	JZ    skip1710
 	CMPB  40(AX), $0x00
-	JEQ   wide1708
+	JEQ   wide1709
 
-skip1709:
+skip1710:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K2
-	MOVQ      56(AX), R8
-	MOVQ      R8, CX
+	KMOVD     CX, K1
+	MOVQ      56(AX), DX
+	MOVQ      DX, CX
 	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, R9
-	BZHIQ     CX, R9, R9
-	KMOVW     R9, K3
+	MOVQ      $0x0000ffff, R8
+	BZHIQ     CX, R8, R8
+	KMOVW     R8, K2
 
-group1710:
-	CMPQ DI, $0x10
-	JLT  group1711
-	XORQ CX, CX
-	LEAQ 32(CX), R9
-	CMPQ R9, R8
-	JGT  cols1713
+group1711:
+	MOVQ    $0x00000010, CX
+	CMPQ    DI, CX
+	CMOVQLT DI, CX
+	MOVQ    CX, 16(SP)
+	XORQ    CX, CX
+	LEAQ    32(CX), R8
+	CMPQ    R8, DX
+	JGT     cols1713
 
 cols1712:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
 	JZ           plain1714
-	VCVTPD2PS    (R9)(CX*8), Y6
-	VCVTPD2PS    64(R9)(CX*8), Y7
+	VCVTPD2PS    (R8)(CX*8), Y6
+	VCVTPD2PS    64(R8)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
-	MOVQ         72(AX), R10
-	VCVTPD2PS    (R10)(CX*8), Y6
-	VCVTPD2PS    64(R10)(CX*8), Y8
-	VINSERTF64X4 $0x01, Y8, Z6, Z8
-	VCVTPD2PS    128(R9)(CX*8), Y6
-	VCVTPD2PS    192(R9)(CX*8), Y9
-	VINSERTF64X4 $0x01, Y9, Z6, Z9
 	MOVQ         72(AX), R9
-	VCVTPD2PS    128(R9)(CX*8), Y6
-	VCVTPD2PS    192(R9)(CX*8), Y10
+	VCVTPD2PS    (R9)(CX*8), Y6
+	VCVTPD2PS    64(R9)(CX*8), Y8
+	VINSERTF64X4 $0x01, Y8, Z6, Z8
+	VCVTPD2PS    128(R8)(CX*8), Y6
+	VCVTPD2PS    192(R8)(CX*8), Y9
+	VINSERTF64X4 $0x01, Y9, Z6, Z9
+	MOVQ         72(AX), R8
+	VCVTPD2PS    128(R8)(CX*8), Y6
+	VCVTPD2PS    192(R8)(CX*8), Y10
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
-	MOVQ         SI, R9
+	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
 	JNE          half1716
-	IMUL3Q       $0x00000040, CX, R10
+	IMUL3Q       $0x00000040, CX, R9
 	JMP          both1717
 
 half1716:
-	IMUL3Q $0x00000020, CX, R10
+	IMUL3Q $0x00000020, CX, R9
 
 both1717:
-	ADDQ   SI, R10
+	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
 	JNE    far1718
-	MOVQ   32(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000010, R10, R10
+	ADDQ   R10, R9
 
 far1718:
-	MOVQ   BX, R11
+	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
 	JNE    half1719
-	IMUL3Q $0x00000040, CX, R12
+	IMUL3Q $0x00000040, CX, R11
 	JMP    both1720
 
 half1719:
-	IMUL3Q $0x00000020, CX, R12
+	IMUL3Q $0x00000020, CX, R11
 
 both1720:
-	ADDQ   BX, R12
+	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
 	JNE    far1721
-	MOVQ   8(AX), R13
-	IMUL3Q $0x00000010, R13, R13
-	ADDQ   R13, R12
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000010, R12, R12
+	ADDQ   R12, R11
 
 far1721:
-	MOVQ $0x00000008, R13
+	MOVQ 16(SP), R12
 
-pair1722:
-	VPERMW.Z   (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z   (R9)(CX*2), Z1, K2, Z12
-	ADDQ       32(AX), R9
+row1722:
+	VPERMW.Z   (R8)(CX*2), Z0, K1, Z11
+	VPERMW.Z   (R8)(CX*2), Z1, K1, Z12
+	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1723
+	JNE        half1724
 	CMPB       42(AX), $0x00
-	JEQ        near1725
-	MOVQ       R10, R14
-	ANDQ       $-256, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	PREFETCHT0 24576(R14)
-	PREFETCHT0 28672(R14)
-	ADDQ       $0x00000100, R10
-	JMP        asked1726
+	JEQ        near1726
+	MOVQ       R9, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	JMP        asked1727
 
-near1725:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       $0x00000080, R10
+near1726:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
-asked1726:
-	JMP both1724
+asked1727:
+	ADDQ $0x00000080, R9
+	JMP  both1725
 
-half1723:
+half1724:
 	CMPB       42(AX), $0x00
-	JEQ        near1727
-	MOVQ       R10, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R10
-	JMP        asked1728
+	JEQ        near1728
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1729
 
-near1727:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
+near1728:
+	PREFETCHT0 (R9)
 
-asked1728:
-both1724:
-	VPERMW.Z   (R11)(CX*2), Z0, K2, Z13
-	VPERMW.Z   (R11)(CX*2), Z1, K2, Z14
-	ADDQ       8(AX), R11
+asked1729:
+	ADDQ $0x00000040, R9
+
+both1725:
+	VPERMW.Z   (R10)(CX*2), Z0, K1, Z13
+	VPERMW.Z   (R10)(CX*2), Z1, K1, Z14
+	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1729
+	JNE        half1730
 	CMPB       18(AX), $0x00
-	JEQ        near1731
-	MOVQ       R12, R14
-	ANDQ       $-256, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	PREFETCHT0 24576(R14)
-	PREFETCHT0 28672(R14)
-	ADDQ       $0x00000100, R12
-	JMP        asked1732
+	JEQ        near1732
+	MOVQ       R11, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	JMP        asked1733
 
-near1731:
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       $0x00000080, R12
+near1732:
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
-asked1732:
-	JMP both1730
+asked1733:
+	ADDQ $0x00000080, R11
+	JMP  both1731
 
-half1729:
+half1730:
 	CMPB       18(AX), $0x00
-	JEQ        near1733
-	MOVQ       R12, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R12
-	JMP        asked1734
+	JEQ        near1734
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1735
 
-near1733:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
+near1734:
+	PREFETCHT0 (R11)
 
-asked1734:
-both1730:
+asked1735:
+	ADDQ $0x00000040, R11
+
+both1731:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -20673,3177 +20667,1772 @@ both1730:
 	VMULPS      Z10, Z14, Z14
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
-	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
-	ADDQ        32(AX), R9
-	CMPB        40(AX), $0x00
-	JNE         half1735
-	CMPB        42(AX), $0x00
-	JEQ         near1737
-	JMP         asked1738
+	DECQ        R12
+	JZ          rows1723
+	JMP         row1722
 
-near1737:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       $0x00000080, R10
-
-asked1738:
-	JMP both1736
-
-half1735:
-	CMPB 42(AX), $0x00
-	JEQ  near1739
-	JMP  asked1740
-
-near1739:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1740:
-both1736:
-	VPERMW.Z (R11)(CX*2), Z0, K2, Z13
-	VPERMW.Z (R11)(CX*2), Z1, K2, Z14
-	ADDQ     8(AX), R11
-	CMPB     16(AX), $0x00
-	JNE      half1741
-	CMPB     18(AX), $0x00
-	JEQ      near1743
-	JMP      asked1744
-
-near1743:
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       $0x00000080, R12
-
-asked1744:
-	JMP both1742
-
-half1741:
-	CMPB 18(AX), $0x00
-	JEQ  near1745
-	JMP  asked1746
-
-near1745:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
-
-asked1746:
-both1742:
-	VSUBPS      Z7, Z13, Z13
-	VMULPS      Z8, Z13, Z13
-	VADDPS      Z11, Z2, Z2
-	VFMADD231PS Z11, Z13, Z4
-	VSUBPS      Z9, Z14, Z14
-	VMULPS      Z10, Z14, Z14
-	VADDPS      Z12, Z3, Z3
-	VFMADD231PS Z12, Z14, Z5
-	DECQ        R13
-	JNZ         pair1722
-	JMP         summed1715
+rows1723:
+	JMP summed1715
 
 plain1714:
-	MOVQ   BX, R9
+	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1747
-	IMUL3Q $0x00000040, CX, R10
-	JMP    both1748
+	JNE    half1736
+	IMUL3Q $0x00000040, CX, R9
+	JMP    both1737
 
-half1747:
-	IMUL3Q $0x00000020, CX, R10
+half1736:
+	IMUL3Q $0x00000020, CX, R9
 
-both1748:
-	ADDQ   BX, R10
+both1737:
+	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1749
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
+	JNE    far1738
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000010, R10, R10
+	ADDQ   R10, R9
 
-far1749:
-	MOVQ $0x00000008, R11
+far1738:
+	MOVQ 16(SP), R10
 
-pair1750:
-	VPERMW.Z   (R9)(CX*2), Z0, K2, Z7
-	VPERMW.Z   (R9)(CX*2), Z1, K2, Z8
-	ADDQ       8(AX), R9
+row1739:
+	VPERMW.Z   (R8)(CX*2), Z0, K1, Z7
+	VPERMW.Z   (R8)(CX*2), Z1, K1, Z8
+	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1751
+	JNE        half1741
 	CMPB       18(AX), $0x00
-	JEQ        near1753
-	MOVQ       R10, R12
-	ANDQ       $-256, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	PREFETCHT0 20480(R12)
-	PREFETCHT0 24576(R12)
-	PREFETCHT0 28672(R12)
-	ADDQ       $0x00000100, R10
-	JMP        asked1754
+	JEQ        near1743
+	MOVQ       R9, R11
+	ANDQ       $-128, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	JMP        asked1744
 
-near1753:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       $0x00000080, R10
+near1743:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
-asked1754:
-	JMP both1752
+asked1744:
+	ADDQ $0x00000080, R9
+	JMP  both1742
 
-half1751:
+half1741:
 	CMPB       18(AX), $0x00
-	JEQ        near1755
-	MOVQ       R10, R12
-	ANDQ       $-128, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	PREFETCHT0 20480(R12)
-	ADDQ       $0x00000080, R10
-	JMP        asked1756
+	JEQ        near1745
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1746
 
-near1755:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
+near1745:
+	PREFETCHT0 (R9)
 
-asked1756:
-both1752:
+asked1746:
+	ADDQ $0x00000040, R9
+
+both1742:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
-	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
-	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
-	ADDQ        8(AX), R9
-	CMPB        16(AX), $0x00
-	JNE         half1757
-	CMPB        18(AX), $0x00
-	JEQ         near1759
-	JMP         asked1760
+	DECQ        R10
+	JZ          rows1740
+	JMP         row1739
 
-near1759:
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       $0x00000080, R10
-
-asked1760:
-	JMP both1758
-
-half1757:
-	CMPB 18(AX), $0x00
-	JEQ  near1761
-	JMP  asked1762
-
-near1761:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1762:
-both1758:
-	VADDPS      Z7, Z2, Z2
-	VFMADD231PS Z7, Z7, Z4
-	VADDPS      Z8, Z3, Z3
-	VFMADD231PS Z8, Z8, Z5
-	DECQ        R11
-	JNZ         pair1750
-
+rows1740:
 summed1715:
-	MOVQ          80(AX), R9
+	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z7
-	VADDPD        (R9)(CX*8), Z7, Z7
-	VMOVUPD       Z7, (R9)(CX*8)
+	VADDPD        (R8)(CX*8), Z7, Z7
+	VMOVUPD       Z7, (R8)(CX*8)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
-	MOVQ          88(AX), R9
+	VADDPD        64(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R8)(CX*8)
+	MOVQ          88(AX), R8
 	VCVTPS2PD     Y4, Z2
-	VADDPD        (R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, (R9)(CX*8)
+	VADDPD        (R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, (R8)(CX*8)
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
-	MOVQ          80(AX), R9
+	VADDPD        64(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R8)(CX*8)
+	MOVQ          80(AX), R8
 	VCVTPS2PD     Y3, Z2
-	VADDPD        128(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 128(R9)(CX*8)
+	VADDPD        128(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 128(R8)(CX*8)
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VCVTPS2PD     Y2, Z2
-	VADDPD        192(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 192(R9)(CX*8)
-	MOVQ          88(AX), R9
+	VADDPD        192(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 192(R8)(CX*8)
+	MOVQ          88(AX), R8
 	VCVTPS2PD     Y5, Z2
-	VADDPD        128(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 128(R9)(CX*8)
+	VADDPD        128(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 128(R8)(CX*8)
 	VEXTRACTF64X4 $0x01, Z5, Y2
 	VCVTPS2PD     Y2, Z2
-	VADDPD        192(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 192(R9)(CX*8)
+	VADDPD        192(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 192(R8)(CX*8)
 	ADDQ          $0x20, CX
-	LEAQ          32(CX), R9
-	CMPQ          R9, R8
+	LEAQ          32(CX), R8
+	CMPQ          R8, DX
 	JLE           cols1712
 
 cols1713:
-	LEAQ 16(CX), R9
-	CMPQ R9, R8
-	JGT  cols1764
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1748
 
-cols1763:
+cols1747:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           plain1765
-	VCVTPD2PS    (R9)(CX*8), Y6
-	VCVTPD2PS    64(R9)(CX*8), Y4
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
+	JZ           plain1749
+	VCVTPD2PS    (R8)(CX*8), Y6
+	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
-	MOVQ         72(AX), R9
-	VCVTPD2PS    (R9)(CX*8), Y6
-	VCVTPD2PS    64(R9)(CX*8), Y5
+	MOVQ         72(AX), R8
+	VCVTPD2PS    (R8)(CX*8), Y6
+	VCVTPD2PS    64(R8)(CX*8), Y5
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
-	MOVQ         SI, R9
+	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1767
-	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1768
+	JNE          half1751
+	IMUL3Q       $0x00000040, CX, R9
+	JMP          both1752
 
-half1767:
-	IMUL3Q $0x00000020, CX, R10
+half1751:
+	IMUL3Q $0x00000020, CX, R9
 
-both1768:
-	ADDQ   SI, R10
+both1752:
+	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1769
-	MOVQ   32(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
+	JNE    far1753
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000010, R10, R10
+	ADDQ   R10, R9
 
-far1769:
-	MOVQ   BX, R11
+far1753:
+	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1770
-	IMUL3Q $0x00000040, CX, R12
-	JMP    both1771
+	JNE    half1754
+	IMUL3Q $0x00000040, CX, R11
+	JMP    both1755
 
-half1770:
-	IMUL3Q $0x00000020, CX, R12
+half1754:
+	IMUL3Q $0x00000020, CX, R11
 
-both1771:
-	ADDQ   BX, R12
+both1755:
+	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1772
-	MOVQ   8(AX), R13
-	IMUL3Q $0x00000010, R13, R13
-	ADDQ   R13, R12
+	JNE    far1756
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000010, R12, R12
+	ADDQ   R12, R11
 
-far1772:
-	MOVQ $0x00000008, R13
+far1756:
+	MOVQ 16(SP), R12
 
-pair1773:
-	VPMOVZXWD  (R9)(CX*2), Z7
+row1757:
+	VPMOVZXWD  (R8)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
-	ADDQ       32(AX), R9
+	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1774
+	JNE        half1759
 	CMPB       42(AX), $0x00
-	JEQ        near1776
-	MOVQ       R10, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R10
-	JMP        asked1777
+	JEQ        near1761
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1762
 
-near1776:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
+near1761:
+	PREFETCHT0 (R9)
 
-asked1777:
-	JMP both1775
+asked1762:
+	ADDQ $0x00000040, R9
+	JMP  both1760
 
-half1774:
+half1759:
 	CMPB       42(AX), $0x00
+	JEQ        near1763
+	TESTQ      $0x00000020, R9
+	JNZ        asked1764
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1764
+
+near1763:
+	PREFETCHT0 (R9)
+
+asked1764:
+	ADDQ $0x00000020, R9
+
+both1760:
+	VPMOVZXWD  (R10)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half1765
+	CMPB       18(AX), $0x00
+	JEQ        near1767
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1768
+
+near1767:
+	PREFETCHT0 (R11)
+
+asked1768:
+	ADDQ $0x00000040, R11
+	JMP  both1766
+
+half1765:
+	CMPB       18(AX), $0x00
+	JEQ        near1769
+	TESTQ      $0x00000020, R11
+	JNZ        asked1770
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1770
+
+near1769:
+	PREFETCHT0 (R11)
+
+asked1770:
+	ADDQ $0x00000020, R11
+
+both1766:
+	VSUBPS      Z4, Z8, Z8
+	VMULPS      Z5, Z8, Z8
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z7, Z8, Z3
+	DECQ        R12
+	JZ          rows1758
+	JMP         row1757
+
+rows1758:
+	JMP summed1750
+
+plain1749:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1771
+	IMUL3Q $0x00000040, CX, R9
+	JMP    both1772
+
+half1771:
+	IMUL3Q $0x00000020, CX, R9
+
+both1772:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1773
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000010, R10, R10
+	ADDQ   R10, R9
+
+far1773:
+	MOVQ 16(SP), R10
+
+row1774:
+	VPMOVZXWD  (R8)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half1776
+	CMPB       18(AX), $0x00
 	JEQ        near1778
-	MOVQ       R10, R14
-	ANDQ       $-64, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	ADDQ       $0x00000040, R10
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
 	JMP        asked1779
 
 near1778:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
+	PREFETCHT0 (R9)
 
 asked1779:
-both1775:
-	VPMOVZXWD  (R11)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	ADDQ       8(AX), R11
-	CMPB       16(AX), $0x00
-	JNE        half1780
+	ADDQ $0x00000040, R9
+	JMP  both1777
+
+half1776:
 	CMPB       18(AX), $0x00
-	JEQ        near1782
-	MOVQ       R12, R14
-	ANDQ       $-128, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	PREFETCHT0 20480(R14)
-	ADDQ       $0x00000080, R12
-	JMP        asked1783
+	JEQ        near1780
+	TESTQ      $0x00000020, R9
+	JNZ        asked1781
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1781
 
-near1782:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
+near1780:
+	PREFETCHT0 (R9)
 
-asked1783:
-	JMP both1781
+asked1781:
+	ADDQ $0x00000020, R9
 
-half1780:
-	CMPB       18(AX), $0x00
-	JEQ        near1784
-	MOVQ       R12, R14
-	ANDQ       $-64, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	ADDQ       $0x00000040, R12
-	JMP        asked1785
-
-near1784:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000020, R12
-
-asked1785:
-both1781:
-	VSUBPS      Z4, Z8, Z8
-	VMULPS      Z5, Z8, Z8
-	VADDPS      Z7, Z2, Z2
-	VFMADD231PS Z7, Z8, Z3
-	VPMOVZXWD   (R9)(CX*2), Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        32(AX), R9
-	CMPB        40(AX), $0x00
-	JNE         half1786
-	CMPB        42(AX), $0x00
-	JEQ         near1788
-	JMP         asked1789
-
-near1788:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1789:
-	JMP both1787
-
-half1786:
-	CMPB 42(AX), $0x00
-	JEQ  near1790
-	JMP  asked1791
-
-near1790:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1791:
-both1787:
-	VPMOVZXWD (R11)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-	ADDQ      8(AX), R11
-	CMPB      16(AX), $0x00
-	JNE       half1792
-	CMPB      18(AX), $0x00
-	JEQ       near1794
-	JMP       asked1795
-
-near1794:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
-
-asked1795:
-	JMP both1793
-
-half1792:
-	CMPB 18(AX), $0x00
-	JEQ  near1796
-	JMP  asked1797
-
-near1796:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000020, R12
-
-asked1797:
-both1793:
-	VSUBPS      Z4, Z8, Z8
-	VMULPS      Z5, Z8, Z8
-	VADDPS      Z7, Z2, Z2
-	VFMADD231PS Z7, Z8, Z3
-	DECQ        R13
-	JNZ         pair1773
-	JMP         summed1766
-
-plain1765:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half1798
-	IMUL3Q $0x00000040, CX, R10
-	JMP    both1799
-
-half1798:
-	IMUL3Q $0x00000020, CX, R10
-
-both1799:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far1800
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
-
-far1800:
-	MOVQ $0x00000008, R11
-
-pair1801:
-	VPMOVZXWD  (R9)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-	ADDQ       8(AX), R9
-	CMPB       16(AX), $0x00
-	JNE        half1802
-	CMPB       18(AX), $0x00
-	JEQ        near1804
-	MOVQ       R10, R12
-	ANDQ       $-128, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	PREFETCHT0 20480(R12)
-	ADDQ       $0x00000080, R10
-	JMP        asked1805
-
-near1804:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1805:
-	JMP both1803
-
-half1802:
-	CMPB       18(AX), $0x00
-	JEQ        near1806
-	MOVQ       R10, R12
-	ANDQ       $-64, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	ADDQ       $0x00000040, R10
-	JMP        asked1807
-
-near1806:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1807:
-both1803:
+both1777:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
-	VPMOVZXWD   (R9)(CX*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
-	CMPB        16(AX), $0x00
-	JNE         half1808
-	CMPB        18(AX), $0x00
-	JEQ         near1810
-	JMP         asked1811
+	DECQ        R10
+	JZ          rows1775
+	JMP         row1774
 
-near1810:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1811:
-	JMP both1809
-
-half1808:
-	CMPB 18(AX), $0x00
-	JEQ  near1812
-	JMP  asked1813
-
-near1812:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1813:
-both1809:
-	VADDPS      Z4, Z2, Z2
-	VFMADD231PS Z4, Z4, Z3
-	DECQ        R11
-	JNZ         pair1801
-
-summed1766:
-	MOVQ          80(AX), R9
+rows1775:
+summed1750:
+	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z4
-	VADDPD        (R9)(CX*8), Z4, Z4
-	VMOVUPD       Z4, (R9)(CX*8)
+	VADDPD        (R8)(CX*8), Z4, Z4
+	VMOVUPD       Z4, (R8)(CX*8)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
-	MOVQ          88(AX), R9
+	VADDPD        64(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R8)(CX*8)
+	MOVQ          88(AX), R8
 	VCVTPS2PD     Y3, Z2
-	VADDPD        (R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, (R9)(CX*8)
+	VADDPD        (R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, (R8)(CX*8)
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
+	VADDPD        64(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R8)(CX*8)
 	ADDQ          $0x10, CX
-	LEAQ          16(CX), R9
-	CMPQ          R9, R8
-	JLE           cols1763
+	LEAQ          16(CX), R8
+	CMPQ          R8, DX
+	JLE           cols1747
 
-cols1764:
-	CMPQ         CX, R8
-	JGE          row1814
+cols1748:
+	CMPQ         CX, DX
+	JGE          row1782
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           plain1815
-	VCVTPD2PS    (R9)(CX*8), Y6
-	VCVTPD2PS    64(R9)(CX*8), Y4
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
+	JZ           plain1783
+	VCVTPD2PS    (R8)(CX*8), Y6
+	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
-	MOVQ         72(AX), R9
-	VCVTPD2PS    (R9)(CX*8), Y6
-	VCVTPD2PS    64(R9)(CX*8), Y5
+	MOVQ         72(AX), R8
+	VCVTPD2PS    (R8)(CX*8), Y6
+	VCVTPD2PS    64(R8)(CX*8), Y5
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
-	MOVQ         SI, R9
+	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1817
-	IMUL3Q       $0x00000040, CX, R10
-	JMP          both1818
+	JNE          half1785
+	IMUL3Q       $0x00000040, CX, R9
+	JMP          both1786
 
-half1817:
-	IMUL3Q $0x00000020, CX, R10
+half1785:
+	IMUL3Q $0x00000020, CX, R9
 
-both1818:
-	ADDQ   SI, R10
+both1786:
+	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1819
-	MOVQ   32(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
+	JNE    far1787
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000010, R10, R10
+	ADDQ   R10, R9
 
-far1819:
-	MOVQ   BX, R11
+far1787:
+	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1820
-	IMUL3Q $0x00000040, CX, R12
-	JMP    both1821
+	JNE    half1788
+	IMUL3Q $0x00000040, CX, R11
+	JMP    both1789
 
-half1820:
-	IMUL3Q $0x00000020, CX, R12
+half1788:
+	IMUL3Q $0x00000020, CX, R11
 
-both1821:
-	ADDQ   BX, R12
+both1789:
+	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1822
-	MOVQ   8(AX), R13
-	IMUL3Q $0x00000010, R13, R13
-	ADDQ   R13, R12
+	JNE    far1790
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000010, R12, R12
+	ADDQ   R12, R11
 
-far1822:
-	MOVQ $0x00000008, R13
+far1790:
+	MOVQ 16(SP), R12
 
-pair1823:
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
+row1791:
+	VPMOVZXWD.Z (R8)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
-	ADDQ        32(AX), R9
+	ADDQ        32(AX), R8
 	CMPB        40(AX), $0x00
-	JNE         half1824
+	JNE         half1793
 	CMPB        42(AX), $0x00
-	JEQ         near1826
-	MOVQ        R10, R14
-	ANDQ        $-128, R14
-	SHRQ        $0x06, R14
-	RORB        $0x02, R14
-	SHLQ        $0x06, R14
-	PREFETCHT0  16384(R14)
-	PREFETCHT0  20480(R14)
-	ADDQ        $0x00000080, R10
-	JMP         asked1827
+	JEQ         near1795
+	MOVQ        R9, R13
+	ANDQ        $-64, R13
+	SHRQ        $0x06, R13
+	RORB        $0x02, R13
+	SHLQ        $0x06, R13
+	PREFETCHT0  16384(R13)
+	JMP         asked1796
 
-near1826:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
+near1795:
+	PREFETCHT0 (R9)
 
-asked1827:
-	JMP both1825
+asked1796:
+	ADDQ $0x00000040, R9
+	JMP  both1794
+
+half1793:
+	CMPB       42(AX), $0x00
+	JEQ        near1797
+	TESTQ      $0x00000020, R9
+	JNZ        asked1798
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1798
+
+near1797:
+	PREFETCHT0 (R9)
+
+asked1798:
+	ADDQ $0x00000020, R9
+
+both1794:
+	VPMOVZXWD.Z (R10)(CX*2), K2, Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R10
+	CMPB        16(AX), $0x00
+	JNE         half1799
+	CMPB        18(AX), $0x00
+	JEQ         near1801
+	MOVQ        R11, R13
+	ANDQ        $-64, R13
+	SHRQ        $0x06, R13
+	RORB        $0x02, R13
+	SHLQ        $0x06, R13
+	PREFETCHT0  16384(R13)
+	JMP         asked1802
+
+near1801:
+	PREFETCHT0 (R11)
+
+asked1802:
+	ADDQ $0x00000040, R11
+	JMP  both1800
+
+half1799:
+	CMPB       18(AX), $0x00
+	JEQ        near1803
+	TESTQ      $0x00000020, R11
+	JNZ        asked1804
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1804
+
+near1803:
+	PREFETCHT0 (R11)
+
+asked1804:
+	ADDQ $0x00000020, R11
+
+both1800:
+	VSUBPS      Z4, Z8, Z8
+	VMULPS      Z5, Z8, Z8
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z7, Z8, Z3
+	DECQ        R12
+	JZ          rows1792
+	JMP         row1791
+
+rows1792:
+	JMP summed1784
+
+plain1783:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1805
+	IMUL3Q $0x00000040, CX, R9
+	JMP    both1806
+
+half1805:
+	IMUL3Q $0x00000020, CX, R9
+
+both1806:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1807
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000010, R10, R10
+	ADDQ   R10, R9
+
+far1807:
+	MOVQ 16(SP), R10
+
+row1808:
+	VPMOVZXWD.Z (R8)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R8
+	CMPB        16(AX), $0x00
+	JNE         half1810
+	CMPB        18(AX), $0x00
+	JEQ         near1812
+	MOVQ        R9, R11
+	ANDQ        $-64, R11
+	SHRQ        $0x06, R11
+	RORB        $0x02, R11
+	SHLQ        $0x06, R11
+	PREFETCHT0  16384(R11)
+	JMP         asked1813
+
+near1812:
+	PREFETCHT0 (R9)
+
+asked1813:
+	ADDQ $0x00000040, R9
+	JMP  both1811
+
+half1810:
+	CMPB       18(AX), $0x00
+	JEQ        near1814
+	TESTQ      $0x00000020, R9
+	JNZ        asked1815
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1815
+
+near1814:
+	PREFETCHT0 (R9)
+
+asked1815:
+	ADDQ $0x00000020, R9
+
+both1811:
+	VADDPS      Z4, Z2, Z2
+	VFMADD231PS Z4, Z4, Z3
+	DECQ        R10
+	JZ          rows1809
+	JMP         row1808
+
+rows1809:
+summed1784:
+	MOVQ          80(AX), R8
+	VCVTPS2PD     Y2, Z4
+	VADDPD        (R8)(CX*8), Z4, Z4
+	VMOVUPD       Z4, (R8)(CX*8)
+	VEXTRACTF64X4 $0x01, Z2, Y2
+	VCVTPS2PD     Y2, Z2
+	VADDPD        64(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R8)(CX*8)
+	MOVQ          88(AX), R8
+	VCVTPS2PD     Y3, Z2
+	VADDPD        (R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, (R8)(CX*8)
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VCVTPS2PD     Y2, Z2
+	VADDPD        64(R8)(CX*8), Z2, Z2
+	VMOVUPD       Z2, 64(R8)(CX*8)
+
+row1782:
+	MOVQ  8(AX), CX
+	IMULQ 16(SP), CX
+	ADDQ  CX, BX
+	MOVQ  32(AX), CX
+	IMULQ 16(SP), CX
+	ADDQ  CX, SI
+	SUBQ  16(SP), DI
+	JNZ   group1711
+	JMP   done1708
+
+wide1709:
+group1816:
+	MOVQ    $0x00000008, CX
+	CMPQ    DI, CX
+	CMOVQLT DI, CX
+	MOVQ    CX, 24(SP)
+	XORQ    CX, CX
+	LEAQ    32(CX), R8
+	CMPQ    R8, DX
+	JGT     cols1818
+
+cols1817:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z4
+	VMOVUPD 64(R8)(CX*8), Z1
+	VMOVUPD 64(R9)(CX*8), Z5
+	VMOVUPD 128(R8)(CX*8), Z2
+	VMOVUPD 128(R9)(CX*8), Z6
+	VMOVUPD 192(R8)(CX*8), Z3
+	VMOVUPD 192(R9)(CX*8), Z7
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1819
+	VMOVUPD (R8)(CX*8), Z8
+	MOVQ    72(AX), R9
+	VMOVUPD (R9)(CX*8), Z12
+	VMOVUPD 64(R8)(CX*8), Z9
+	MOVQ    72(AX), R9
+	VMOVUPD 64(R9)(CX*8), Z13
+	VMOVUPD 128(R8)(CX*8), Z10
+	MOVQ    72(AX), R9
+	VMOVUPD 128(R9)(CX*8), Z14
+	VMOVUPD 192(R8)(CX*8), Z11
+	MOVQ    72(AX), R8
+	VMOVUPD 192(R8)(CX*8), Z15
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1821
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1822
+
+half1821:
+	IMUL3Q $0x00000010, CX, R9
+
+both1822:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far1823
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far1823:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1824
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1825
 
 half1824:
-	CMPB       42(AX), $0x00
-	JEQ        near1828
-	MOVQ       R10, R14
-	ANDQ       $-64, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	ADDQ       $0x00000040, R10
-	JMP        asked1829
+	IMUL3Q $0x00000010, CX, R11
 
-near1828:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1829:
 both1825:
-	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R11
-	CMPB        16(AX), $0x00
-	JNE         half1830
-	CMPB        18(AX), $0x00
-	JEQ         near1832
-	MOVQ        R12, R14
-	ANDQ        $-128, R14
-	SHRQ        $0x06, R14
-	RORB        $0x02, R14
-	SHLQ        $0x06, R14
-	PREFETCHT0  16384(R14)
-	PREFETCHT0  20480(R14)
-	ADDQ        $0x00000080, R12
-	JMP         asked1833
-
-near1832:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
-
-asked1833:
-	JMP both1831
-
-half1830:
-	CMPB       18(AX), $0x00
-	JEQ        near1834
-	MOVQ       R12, R14
-	ANDQ       $-64, R14
-	SHRQ       $0x06, R14
-	RORB       $0x02, R14
-	SHLQ       $0x06, R14
-	PREFETCHT0 16384(R14)
-	ADDQ       $0x00000040, R12
-	JMP        asked1835
-
-near1834:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000020, R12
-
-asked1835:
-both1831:
-	VSUBPS      Z4, Z8, Z8
-	VMULPS      Z5, Z8, Z8
-	VADDPS      Z7, Z2, Z2
-	VFMADD231PS Z7, Z8, Z3
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        32(AX), R9
-	CMPB        40(AX), $0x00
-	JNE         half1836
-	CMPB        42(AX), $0x00
-	JEQ         near1838
-	JMP         asked1839
-
-near1838:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
-
-asked1839:
-	JMP both1837
-
-half1836:
-	CMPB 42(AX), $0x00
-	JEQ  near1840
-	JMP  asked1841
-
-near1840:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1841:
-both1837:
-	VPMOVZXWD.Z (R11)(CX*2), K3, Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R11
-	CMPB        16(AX), $0x00
-	JNE         half1842
-	CMPB        18(AX), $0x00
-	JEQ         near1844
-	JMP         asked1845
-
-near1844:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000040, R12
-
-asked1845:
-	JMP both1843
-
-half1842:
-	CMPB 18(AX), $0x00
-	JEQ  near1846
-	JMP  asked1847
-
-near1846:
-	PREFETCHT0 (R12)
-	ADDQ       $0x00000020, R12
-
-asked1847:
-both1843:
-	VSUBPS      Z4, Z8, Z8
-	VMULPS      Z5, Z8, Z8
-	VADDPS      Z7, Z2, Z2
-	VFMADD231PS Z7, Z8, Z3
-	DECQ        R13
-	JNZ         pair1823
-	JMP         summed1816
-
-plain1815:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half1848
-	IMUL3Q $0x00000040, CX, R10
-	JMP    both1849
-
-half1848:
-	IMUL3Q $0x00000020, CX, R10
-
-both1849:
-	ADDQ   BX, R10
+	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1850
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000010, R11, R11
-	ADDQ   R11, R10
+	JNE    far1826
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
 
-far1850:
-	MOVQ $0x00000008, R11
+far1826:
+	MOVQ 24(SP), R12
 
-pair1851:
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
-	CMPB        16(AX), $0x00
-	JNE         half1852
-	CMPB        18(AX), $0x00
-	JEQ         near1854
-	MOVQ        R10, R12
-	ANDQ        $-128, R12
-	SHRQ        $0x06, R12
-	RORB        $0x02, R12
-	SHLQ        $0x06, R12
-	PREFETCHT0  16384(R12)
-	PREFETCHT0  20480(R12)
-	ADDQ        $0x00000080, R10
-	JMP         asked1855
+row1827:
+	CMPB      40(AX), $0x00
+	JNE       half1829
+	VCVTPS2PD (R8)(CX*4), Z16
+	VCVTPS2PD 32(R8)(CX*4), Z17
+	VCVTPS2PD 64(R8)(CX*4), Z18
+	VCVTPS2PD 96(R8)(CX*4), Z19
+	JMP       both1830
+
+half1829:
+	VPMOVZXWD (R8)(CX*2), Y16
+	VPSLLD    $0x10, Y16, Y16
+	VCVTPS2PD Y16, Z16
+	VPMOVZXWD 16(R8)(CX*2), Y17
+	VPSLLD    $0x10, Y17, Y17
+	VCVTPS2PD Y17, Z17
+	VPMOVZXWD 32(R8)(CX*2), Y18
+	VPSLLD    $0x10, Y18, Y18
+	VCVTPS2PD Y18, Z18
+	VPMOVZXWD 48(R8)(CX*2), Y19
+	VPSLLD    $0x10, Y19, Y19
+	VCVTPS2PD Y19, Z19
+
+both1830:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half1831
+	CMPB       42(AX), $0x00
+	JEQ        near1833
+	MOVQ       R9, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	JMP        asked1834
+
+near1833:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+asked1834:
+	ADDQ $0x00000080, R9
+	JMP  both1832
+
+half1831:
+	CMPB       42(AX), $0x00
+	JEQ        near1835
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1836
+
+near1835:
+	PREFETCHT0 (R9)
+
+asked1836:
+	ADDQ $0x00000040, R9
+
+both1832:
+	CMPB      16(AX), $0x00
+	JNE       half1837
+	VCVTPS2PD (R10)(CX*4), Z20
+	VCVTPS2PD 32(R10)(CX*4), Z21
+	VCVTPS2PD 64(R10)(CX*4), Z22
+	VCVTPS2PD 96(R10)(CX*4), Z23
+	JMP       both1838
+
+half1837:
+	VPMOVZXWD (R10)(CX*2), Y20
+	VPSLLD    $0x10, Y20, Y20
+	VCVTPS2PD Y20, Z20
+	VPMOVZXWD 16(R10)(CX*2), Y21
+	VPSLLD    $0x10, Y21, Y21
+	VCVTPS2PD Y21, Z21
+	VPMOVZXWD 32(R10)(CX*2), Y22
+	VPSLLD    $0x10, Y22, Y22
+	VCVTPS2PD Y22, Z22
+	VPMOVZXWD 48(R10)(CX*2), Y23
+	VPSLLD    $0x10, Y23, Y23
+	VCVTPS2PD Y23, Z23
+
+both1838:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half1839
+	CMPB       18(AX), $0x00
+	JEQ        near1841
+	MOVQ       R11, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	JMP        asked1842
+
+near1841:
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+
+asked1842:
+	ADDQ $0x00000080, R11
+	JMP  both1840
+
+half1839:
+	CMPB       18(AX), $0x00
+	JEQ        near1843
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1844
+
+near1843:
+	PREFETCHT0 (R11)
+
+asked1844:
+	ADDQ $0x00000040, R11
+
+both1840:
+	VSUBPD      Z8, Z20, Z20
+	VMULPD      Z12, Z20, Z20
+	VADDPD      Z16, Z0, Z0
+	VFMADD231PD Z16, Z20, Z4
+	VSUBPD      Z9, Z21, Z21
+	VMULPD      Z13, Z21, Z21
+	VADDPD      Z17, Z1, Z1
+	VFMADD231PD Z17, Z21, Z5
+	VSUBPD      Z10, Z22, Z22
+	VMULPD      Z14, Z22, Z22
+	VADDPD      Z18, Z2, Z2
+	VFMADD231PD Z18, Z22, Z6
+	VSUBPD      Z11, Z23, Z23
+	VMULPD      Z15, Z23, Z23
+	VADDPD      Z19, Z3, Z3
+	VFMADD231PD Z19, Z23, Z7
+	DECQ        R12
+	JZ          rows1828
+	JMP         row1827
+
+rows1828:
+	JMP summed1820
+
+plain1819:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1845
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1846
+
+half1845:
+	IMUL3Q $0x00000010, CX, R9
+
+both1846:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1847
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far1847:
+	MOVQ 24(SP), R10
+
+row1848:
+	CMPB      16(AX), $0x00
+	JNE       half1850
+	VCVTPS2PD (R8)(CX*4), Z8
+	VCVTPS2PD 32(R8)(CX*4), Z9
+	VCVTPS2PD 64(R8)(CX*4), Z10
+	VCVTPS2PD 96(R8)(CX*4), Z11
+	JMP       both1851
+
+half1850:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(R8)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1851:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half1852
+	CMPB       18(AX), $0x00
+	JEQ        near1854
+	MOVQ       R9, R11
+	ANDQ       $-128, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	JMP        asked1855
 
 near1854:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1855:
-	JMP both1853
+	ADDQ $0x00000080, R9
+	JMP  both1853
 
 half1852:
 	CMPB       18(AX), $0x00
 	JEQ        near1856
-	MOVQ       R10, R12
-	ANDQ       $-64, R12
-	SHRQ       $0x06, R12
-	RORB       $0x02, R12
-	SHLQ       $0x06, R12
-	PREFETCHT0 16384(R12)
-	ADDQ       $0x00000040, R10
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
 	JMP        asked1857
 
 near1856:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
+	PREFETCHT0 (R9)
 
 asked1857:
+	ADDQ $0x00000040, R9
+
 both1853:
-	VADDPS      Z4, Z2, Z2
-	VFMADD231PS Z4, Z4, Z3
-	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
-	CMPB        16(AX), $0x00
-	JNE         half1858
-	CMPB        18(AX), $0x00
-	JEQ         near1860
-	JMP         asked1861
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z8, Z4
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z9, Z5
+	VADDPD      Z10, Z2, Z2
+	VFMADD231PD Z10, Z10, Z6
+	VADDPD      Z11, Z3, Z3
+	VFMADD231PD Z11, Z11, Z7
+	DECQ        R10
+	JZ          rows1849
+	JMP         row1848
 
-near1860:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000040, R10
+rows1849:
+summed1820:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z4, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z5, 64(R9)(CX*8)
+	VMOVUPD Z2, 128(R8)(CX*8)
+	VMOVUPD Z6, 128(R9)(CX*8)
+	VMOVUPD Z3, 192(R8)(CX*8)
+	VMOVUPD Z7, 192(R9)(CX*8)
+	ADDQ    $0x20, CX
+	LEAQ    32(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1817
 
-asked1861:
-	JMP both1859
-
-half1858:
-	CMPB 18(AX), $0x00
-	JEQ  near1862
-	JMP  asked1863
-
-near1862:
-	PREFETCHT0 (R10)
-	ADDQ       $0x00000020, R10
-
-asked1863:
-both1859:
-	VADDPS      Z4, Z2, Z2
-	VFMADD231PS Z4, Z4, Z3
-	DECQ        R11
-	JNZ         pair1851
-
-summed1816:
-	MOVQ          80(AX), R9
-	VCVTPS2PD     Y2, Z4
-	VADDPD        (R9)(CX*8), Z4, Z4
-	VMOVUPD       Z4, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z2, Y2
-	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
-	MOVQ          88(AX), R9
-	VCVTPS2PD     Y3, Z2
-	VADDPD        (R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z3, Y2
-	VCVTPS2PD     Y2, Z2
-	VADDPD        64(R9)(CX*8), Z2, Z2
-	VMOVUPD       Z2, 64(R9)(CX*8)
-
-row1814:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x10, DI
-	JMP  group1710
-
-group1711:
-wide1708:
-group1864:
-	CMPQ DI, $0x08
-	JLT  group1865
-	XORQ CX, CX
-	LEAQ 32(CX), R8
+cols1818:
+	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1867
+	JGT  cols1859
 
-cols1866:
+cols1858:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z4
+	VMOVUPD (R9)(CX*8), Z2
 	VMOVUPD 64(R8)(CX*8), Z1
-	VMOVUPD 64(R9)(CX*8), Z5
-	VMOVUPD 128(R8)(CX*8), Z2
-	VMOVUPD 128(R9)(CX*8), Z6
-	VMOVUPD 192(R8)(CX*8), Z3
-	VMOVUPD 192(R9)(CX*8), Z7
+	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1868
-	VMOVUPD (R8)(CX*8), Z8
+	JZ      plain1860
+	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
-	VMOVUPD (R9)(CX*8), Z12
-	VMOVUPD 64(R8)(CX*8), Z9
-	MOVQ    72(AX), R9
-	VMOVUPD 64(R9)(CX*8), Z13
-	VMOVUPD 128(R8)(CX*8), Z10
-	MOVQ    72(AX), R9
-	VMOVUPD 128(R9)(CX*8), Z14
-	VMOVUPD 192(R8)(CX*8), Z11
+	VMOVUPD (R9)(CX*8), Z6
+	VMOVUPD 64(R8)(CX*8), Z5
 	MOVQ    72(AX), R8
-	VMOVUPD 192(R8)(CX*8), Z15
+	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1870
+	JNE     half1862
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1871
+	JMP     both1863
 
-half1870:
+half1862:
 	IMUL3Q $0x00000010, CX, R9
 
-both1871:
+both1863:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1872
+	JNE    far1864
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1872:
+far1864:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1873
+	JNE    half1865
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1874
+	JMP    both1866
 
-half1873:
+half1865:
 	IMUL3Q $0x00000010, CX, R11
 
-both1874:
+both1866:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1875
+	JNE    far1867
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1875:
-	MOVQ $0x00000004, R12
+far1867:
+	MOVQ 24(SP), R12
 
-pair1876:
+row1868:
 	CMPB      40(AX), $0x00
-	JNE       half1877
-	VCVTPS2PD (R8)(CX*4), Z16
-	VCVTPS2PD 32(R8)(CX*4), Z17
-	VCVTPS2PD 64(R8)(CX*4), Z18
-	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1878
-
-half1877:
-	VPMOVZXWD (R8)(CX*2), Y16
-	VPSLLD    $0x10, Y16, Y16
-	VCVTPS2PD Y16, Z16
-	VPMOVZXWD 16(R8)(CX*2), Y17
-	VPSLLD    $0x10, Y17, Y17
-	VCVTPS2PD Y17, Z17
-	VPMOVZXWD 32(R8)(CX*2), Y18
-	VPSLLD    $0x10, Y18, Y18
-	VCVTPS2PD Y18, Z18
-	VPMOVZXWD 48(R8)(CX*2), Y19
-	VPSLLD    $0x10, Y19, Y19
-	VCVTPS2PD Y19, Z19
-
-both1878:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half1879
-	CMPB       42(AX), $0x00
-	JEQ        near1881
-	MOVQ       R9, R13
-	ANDQ       $-256, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	PREFETCHT0 24576(R13)
-	PREFETCHT0 28672(R13)
-	ADDQ       $0x00000100, R9
-	JMP        asked1882
-
-near1881:
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       $0x00000080, R9
-
-asked1882:
-	JMP both1880
-
-half1879:
-	CMPB       42(AX), $0x00
-	JEQ        near1883
-	MOVQ       R9, R13
-	ANDQ       $-128, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	ADDQ       $0x00000080, R9
-	JMP        asked1884
-
-near1883:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
-
-asked1884:
-both1880:
-	CMPB      16(AX), $0x00
-	JNE       half1885
-	VCVTPS2PD (R10)(CX*4), Z20
-	VCVTPS2PD 32(R10)(CX*4), Z21
-	VCVTPS2PD 64(R10)(CX*4), Z22
-	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1886
-
-half1885:
-	VPMOVZXWD (R10)(CX*2), Y20
-	VPSLLD    $0x10, Y20, Y20
-	VCVTPS2PD Y20, Z20
-	VPMOVZXWD 16(R10)(CX*2), Y21
-	VPSLLD    $0x10, Y21, Y21
-	VCVTPS2PD Y21, Z21
-	VPMOVZXWD 32(R10)(CX*2), Y22
-	VPSLLD    $0x10, Y22, Y22
-	VCVTPS2PD Y22, Z22
-	VPMOVZXWD 48(R10)(CX*2), Y23
-	VPSLLD    $0x10, Y23, Y23
-	VCVTPS2PD Y23, Z23
-
-both1886:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half1887
-	CMPB       18(AX), $0x00
-	JEQ        near1889
-	MOVQ       R11, R13
-	ANDQ       $-256, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	PREFETCHT0 24576(R13)
-	PREFETCHT0 28672(R13)
-	ADDQ       $0x00000100, R11
-	JMP        asked1890
-
-near1889:
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       $0x00000080, R11
-
-asked1890:
-	JMP both1888
-
-half1887:
-	CMPB       18(AX), $0x00
-	JEQ        near1891
-	MOVQ       R11, R13
-	ANDQ       $-128, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	ADDQ       $0x00000080, R11
-	JMP        asked1892
-
-near1891:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000040, R11
-
-asked1892:
-both1888:
-	VSUBPD      Z8, Z20, Z20
-	VMULPD      Z12, Z20, Z20
-	VADDPD      Z16, Z0, Z0
-	VFMADD231PD Z16, Z20, Z4
-	VSUBPD      Z9, Z21, Z21
-	VMULPD      Z13, Z21, Z21
-	VADDPD      Z17, Z1, Z1
-	VFMADD231PD Z17, Z21, Z5
-	VSUBPD      Z10, Z22, Z22
-	VMULPD      Z14, Z22, Z22
-	VADDPD      Z18, Z2, Z2
-	VFMADD231PD Z18, Z22, Z6
-	VSUBPD      Z11, Z23, Z23
-	VMULPD      Z15, Z23, Z23
-	VADDPD      Z19, Z3, Z3
-	VFMADD231PD Z19, Z23, Z7
-	CMPB        40(AX), $0x00
-	JNE         half1893
-	VCVTPS2PD   (R8)(CX*4), Z16
-	VCVTPS2PD   32(R8)(CX*4), Z17
-	VCVTPS2PD   64(R8)(CX*4), Z18
-	VCVTPS2PD   96(R8)(CX*4), Z19
-	JMP         both1894
-
-half1893:
-	VPMOVZXWD (R8)(CX*2), Y16
-	VPSLLD    $0x10, Y16, Y16
-	VCVTPS2PD Y16, Z16
-	VPMOVZXWD 16(R8)(CX*2), Y17
-	VPSLLD    $0x10, Y17, Y17
-	VCVTPS2PD Y17, Z17
-	VPMOVZXWD 32(R8)(CX*2), Y18
-	VPSLLD    $0x10, Y18, Y18
-	VCVTPS2PD Y18, Z18
-	VPMOVZXWD 48(R8)(CX*2), Y19
-	VPSLLD    $0x10, Y19, Y19
-	VCVTPS2PD Y19, Z19
-
-both1894:
-	ADDQ 32(AX), R8
-	CMPB 40(AX), $0x00
-	JNE  half1895
-	CMPB 42(AX), $0x00
-	JEQ  near1897
-	JMP  asked1898
-
-near1897:
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       $0x00000080, R9
-
-asked1898:
-	JMP both1896
-
-half1895:
-	CMPB 42(AX), $0x00
-	JEQ  near1899
-	JMP  asked1900
-
-near1899:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
-
-asked1900:
-both1896:
-	CMPB      16(AX), $0x00
-	JNE       half1901
-	VCVTPS2PD (R10)(CX*4), Z20
-	VCVTPS2PD 32(R10)(CX*4), Z21
-	VCVTPS2PD 64(R10)(CX*4), Z22
-	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1902
-
-half1901:
-	VPMOVZXWD (R10)(CX*2), Y20
-	VPSLLD    $0x10, Y20, Y20
-	VCVTPS2PD Y20, Z20
-	VPMOVZXWD 16(R10)(CX*2), Y21
-	VPSLLD    $0x10, Y21, Y21
-	VCVTPS2PD Y21, Z21
-	VPMOVZXWD 32(R10)(CX*2), Y22
-	VPSLLD    $0x10, Y22, Y22
-	VCVTPS2PD Y22, Z22
-	VPMOVZXWD 48(R10)(CX*2), Y23
-	VPSLLD    $0x10, Y23, Y23
-	VCVTPS2PD Y23, Z23
-
-both1902:
-	ADDQ 8(AX), R10
-	CMPB 16(AX), $0x00
-	JNE  half1903
-	CMPB 18(AX), $0x00
-	JEQ  near1905
-	JMP  asked1906
-
-near1905:
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       $0x00000080, R11
-
-asked1906:
-	JMP both1904
-
-half1903:
-	CMPB 18(AX), $0x00
-	JEQ  near1907
-	JMP  asked1908
-
-near1907:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000040, R11
-
-asked1908:
-both1904:
-	VSUBPD      Z8, Z20, Z20
-	VMULPD      Z12, Z20, Z20
-	VADDPD      Z16, Z0, Z0
-	VFMADD231PD Z16, Z20, Z4
-	VSUBPD      Z9, Z21, Z21
-	VMULPD      Z13, Z21, Z21
-	VADDPD      Z17, Z1, Z1
-	VFMADD231PD Z17, Z21, Z5
-	VSUBPD      Z10, Z22, Z22
-	VMULPD      Z14, Z22, Z22
-	VADDPD      Z18, Z2, Z2
-	VFMADD231PD Z18, Z22, Z6
-	VSUBPD      Z11, Z23, Z23
-	VMULPD      Z15, Z23, Z23
-	VADDPD      Z19, Z3, Z3
-	VFMADD231PD Z19, Z23, Z7
-	DECQ        R12
-	JNZ         pair1876
-	JMP         summed1869
-
-plain1868:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half1909
-	IMUL3Q $0x00000020, CX, R9
-	JMP    both1910
-
-half1909:
-	IMUL3Q $0x00000010, CX, R9
-
-both1910:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far1911
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far1911:
-	MOVQ $0x00000004, R10
-
-pair1912:
-	CMPB      16(AX), $0x00
-	JNE       half1913
+	JNE       half1870
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	VCVTPS2PD 64(R8)(CX*4), Z10
-	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1914
+	JMP       both1871
 
-half1913:
+half1870:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
 	VPMOVZXWD 16(R8)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
-	VPMOVZXWD 32(R8)(CX*2), Y10
+
+both1871:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half1872
+	CMPB       42(AX), $0x00
+	JEQ        near1874
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1875
+
+near1874:
+	PREFETCHT0 (R9)
+
+asked1875:
+	ADDQ $0x00000040, R9
+	JMP  both1873
+
+half1872:
+	CMPB       42(AX), $0x00
+	JEQ        near1876
+	TESTQ      $0x00000020, R9
+	JNZ        asked1877
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1877
+
+near1876:
+	PREFETCHT0 (R9)
+
+asked1877:
+	ADDQ $0x00000020, R9
+
+both1873:
+	CMPB      16(AX), $0x00
+	JNE       half1878
+	VCVTPS2PD (R10)(CX*4), Z10
+	VCVTPS2PD 32(R10)(CX*4), Z11
+	JMP       both1879
+
+half1878:
+	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPMOVZXWD 16(R10)(CX*2), Y11
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1914:
+both1879:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half1880
+	CMPB       18(AX), $0x00
+	JEQ        near1882
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1883
+
+near1882:
+	PREFETCHT0 (R11)
+
+asked1883:
+	ADDQ $0x00000040, R11
+	JMP  both1881
+
+half1880:
+	CMPB       18(AX), $0x00
+	JEQ        near1884
+	TESTQ      $0x00000020, R11
+	JNZ        asked1885
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1885
+
+near1884:
+	PREFETCHT0 (R11)
+
+asked1885:
+	ADDQ $0x00000020, R11
+
+both1881:
+	VSUBPD      Z4, Z10, Z10
+	VMULPD      Z6, Z10, Z10
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z10, Z2
+	VSUBPD      Z5, Z11, Z11
+	VMULPD      Z7, Z11, Z11
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z11, Z3
+	DECQ        R12
+	JZ          rows1869
+	JMP         row1868
+
+rows1869:
+	JMP summed1861
+
+plain1860:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1886
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1887
+
+half1886:
+	IMUL3Q $0x00000010, CX, R9
+
+both1887:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1888
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far1888:
+	MOVQ 24(SP), R10
+
+row1889:
+	CMPB      16(AX), $0x00
+	JNE       half1891
+	VCVTPS2PD (R8)(CX*4), Z4
+	VCVTPS2PD 32(R8)(CX*4), Z5
+	JMP       both1892
+
+half1891:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(R8)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1892:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1915
+	JNE        half1893
 	CMPB       18(AX), $0x00
-	JEQ        near1917
+	JEQ        near1895
 	MOVQ       R9, R11
-	ANDQ       $-256, R11
+	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	PREFETCHT0 24576(R11)
-	PREFETCHT0 28672(R11)
-	ADDQ       $0x00000100, R9
+	JMP        asked1896
+
+near1895:
+	PREFETCHT0 (R9)
+
+asked1896:
+	ADDQ $0x00000040, R9
+	JMP  both1894
+
+half1893:
+	CMPB       18(AX), $0x00
+	JEQ        near1897
+	TESTQ      $0x00000020, R9
+	JNZ        asked1898
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1898
+
+near1897:
+	PREFETCHT0 (R9)
+
+asked1898:
+	ADDQ $0x00000020, R9
+
+both1894:
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z2
+	VADDPD      Z5, Z1, Z1
+	VFMADD231PD Z5, Z5, Z3
+	DECQ        R10
+	JZ          rows1890
+	JMP         row1889
+
+rows1890:
+summed1861:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Z0, (R8)(CX*8)
+	VMOVUPD Z2, (R9)(CX*8)
+	VMOVUPD Z1, 64(R8)(CX*8)
+	VMOVUPD Z3, 64(R9)(CX*8)
+	ADDQ    $0x10, CX
+	LEAQ    16(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1858
+
+cols1859:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1900
+
+cols1899:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Z0
+	VMOVUPD (R9)(CX*8), Z1
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain1901
+	VMOVUPD (R8)(CX*8), Z2
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Z3
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half1903
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both1904
+
+half1903:
+	IMUL3Q $0x00000010, CX, R9
+
+both1904:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far1905
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far1905:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half1906
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both1907
+
+half1906:
+	IMUL3Q $0x00000010, CX, R11
+
+both1907:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far1908
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
+
+far1908:
+	MOVQ 24(SP), R12
+
+row1909:
+	CMPB      40(AX), $0x00
+	JNE       half1911
+	VCVTPS2PD (R8)(CX*4), Z4
+	JMP       both1912
+
+half1911:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both1912:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half1913
+	CMPB       42(AX), $0x00
+	JEQ        near1915
+	TESTQ      $0x00000020, R9
+	JNZ        asked1916
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1916
+
+near1915:
+	PREFETCHT0 (R9)
+
+asked1916:
+	ADDQ $0x00000020, R9
+	JMP  both1914
+
+half1913:
+	CMPB       42(AX), $0x00
+	JEQ        near1917
+	TESTQ      $0x00000030, R9
+	JNZ        asked1918
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
 	JMP        asked1918
 
 near1917:
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       $0x00000080, R9
 
 asked1918:
-	JMP both1916
+	ADDQ $0x00000010, R9
 
-half1915:
+both1914:
+	CMPB      16(AX), $0x00
+	JNE       half1919
+	VCVTPS2PD (R10)(CX*4), Z5
+	JMP       both1920
+
+half1919:
+	VPMOVZXWD (R10)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1920:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half1921
 	CMPB       18(AX), $0x00
-	JEQ        near1919
-	MOVQ       R9, R11
-	ANDQ       $-128, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	ADDQ       $0x00000080, R9
-	JMP        asked1920
+	JEQ        near1923
+	TESTQ      $0x00000020, R11
+	JNZ        asked1924
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1924
 
-near1919:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
+near1923:
+	PREFETCHT0 (R11)
 
-asked1920:
-both1916:
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z8, Z4
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z9, Z5
-	VADDPD      Z10, Z2, Z2
-	VFMADD231PD Z10, Z10, Z6
-	VADDPD      Z11, Z3, Z3
-	VFMADD231PD Z11, Z11, Z7
-	CMPB        16(AX), $0x00
-	JNE         half1921
-	VCVTPS2PD   (R8)(CX*4), Z8
-	VCVTPS2PD   32(R8)(CX*4), Z9
-	VCVTPS2PD   64(R8)(CX*4), Z10
-	VCVTPS2PD   96(R8)(CX*4), Z11
-	JMP         both1922
+asked1924:
+	ADDQ $0x00000020, R11
+	JMP  both1922
 
 half1921:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-	VPMOVZXWD 32(R8)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 48(R8)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both1922:
-	ADDQ 8(AX), R8
-	CMPB 16(AX), $0x00
-	JNE  half1923
-	CMPB 18(AX), $0x00
-	JEQ  near1925
-	JMP  asked1926
+	CMPB       18(AX), $0x00
+	JEQ        near1925
+	TESTQ      $0x00000030, R11
+	JNZ        asked1926
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1926
 
 near1925:
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       $0x00000080, R9
+	PREFETCHT0 (R11)
 
 asked1926:
-	JMP both1924
+	ADDQ $0x00000010, R11
 
-half1923:
-	CMPB 18(AX), $0x00
-	JEQ  near1927
-	JMP  asked1928
+both1922:
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	DECQ        R12
+	JZ          rows1910
+	JMP         row1909
 
-near1927:
+rows1910:
+	JMP summed1902
+
+plain1901:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half1927
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both1928
+
+half1927:
+	IMUL3Q $0x00000010, CX, R9
+
+both1928:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1929
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far1929:
+	MOVQ 24(SP), R10
+
+row1930:
+	CMPB      16(AX), $0x00
+	JNE       half1932
+	VCVTPS2PD (R8)(CX*4), Z2
+	JMP       both1933
+
+half1932:
+	VPMOVZXWD (R8)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VCVTPS2PD Y2, Z2
+
+both1933:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half1934
+	CMPB       18(AX), $0x00
+	JEQ        near1936
+	TESTQ      $0x00000020, R9
+	JNZ        asked1937
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1937
+
+near1936:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
 
-asked1928:
-both1924:
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z8, Z4
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z9, Z5
-	VADDPD      Z10, Z2, Z2
-	VFMADD231PD Z10, Z10, Z6
-	VADDPD      Z11, Z3, Z3
-	VFMADD231PD Z11, Z11, Z7
+asked1937:
+	ADDQ $0x00000020, R9
+	JMP  both1935
+
+half1934:
+	CMPB       18(AX), $0x00
+	JEQ        near1938
+	TESTQ      $0x00000030, R9
+	JNZ        asked1939
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1939
+
+near1938:
+	PREFETCHT0 (R9)
+
+asked1939:
+	ADDQ $0x00000010, R9
+
+both1935:
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair1912
+	JZ          rows1931
+	JMP         row1930
 
-summed1869:
+rows1931:
+summed1902:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z4, (R9)(CX*8)
-	VMOVUPD Z1, 64(R8)(CX*8)
-	VMOVUPD Z5, 64(R9)(CX*8)
-	VMOVUPD Z2, 128(R8)(CX*8)
-	VMOVUPD Z6, 128(R9)(CX*8)
-	VMOVUPD Z3, 192(R8)(CX*8)
-	VMOVUPD Z7, 192(R9)(CX*8)
-	ADDQ    $0x20, CX
-	LEAQ    32(CX), R8
+	VMOVUPD Z1, (R9)(CX*8)
+	ADDQ    $0x08, CX
+	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1866
+	JLE     cols1899
 
-cols1867:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols1930
-
-cols1929:
+cols1900:
+	CMPQ    CX, DX
+	JGE     row1940
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z2
-	VMOVUPD 64(R8)(CX*8), Z1
-	VMOVUPD 64(R9)(CX*8), Z3
+	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1931
-	VMOVUPD (R8)(CX*8), Z4
-	MOVQ    72(AX), R9
-	VMOVUPD (R9)(CX*8), Z6
-	VMOVUPD 64(R8)(CX*8), Z5
+	JZ      plain1941
+	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
-	VMOVUPD 64(R8)(CX*8), Z7
+	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1933
+	JNE     half1943
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1934
+	JMP     both1944
 
-half1933:
+half1943:
 	IMUL3Q $0x00000010, CX, R9
 
-both1934:
+both1944:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1935
+	JNE    far1945
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1935:
+far1945:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1936
+	JNE    half1946
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1937
+	JMP    both1947
 
-half1936:
+half1946:
 	IMUL3Q $0x00000010, CX, R11
 
-both1937:
+both1947:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1938
+	JNE    far1948
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1938:
-	MOVQ $0x00000004, R12
+far1948:
+	MOVQ 24(SP), R12
 
-pair1939:
-	CMPB      40(AX), $0x00
-	JNE       half1940
-	VCVTPS2PD (R8)(CX*4), Z8
-	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1941
+row1949:
+	CMPB        40(AX), $0x00
+	JNE         half1951
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	JMP         both1952
 
-half1940:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
+half1951:
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
 
-both1941:
+both1952:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1942
+	JNE        half1953
 	CMPB       42(AX), $0x00
-	JEQ        near1944
-	MOVQ       R9, R13
-	ANDQ       $-128, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	ADDQ       $0x00000080, R9
-	JMP        asked1945
-
-near1944:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
-
-asked1945:
-	JMP both1943
-
-half1942:
-	CMPB       42(AX), $0x00
-	JEQ        near1946
+	JEQ        near1955
+	TESTQ      $0x00000020, R9
+	JNZ        asked1956
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R9
-	JMP        asked1947
+	JMP        asked1956
 
-near1946:
+near1955:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
 
-asked1947:
-both1943:
-	CMPB      16(AX), $0x00
-	JNE       half1948
-	VCVTPS2PD (R10)(CX*4), Z10
-	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1949
+asked1956:
+	ADDQ $0x00000020, R9
+	JMP  both1954
 
-half1948:
-	VPMOVZXWD (R10)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 16(R10)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
+half1953:
+	CMPB       42(AX), $0x00
+	JEQ        near1957
+	TESTQ      $0x00000030, R9
+	JNZ        asked1958
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1958
 
-both1949:
+near1957:
+	PREFETCHT0 (R9)
+
+asked1958:
+	ADDQ $0x00000010, R9
+
+both1954:
+	CMPB        16(AX), $0x00
+	JNE         half1959
+	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
+	JMP         both1960
+
+half1959:
+	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+
+both1960:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1950
+	JNE        half1961
 	CMPB       18(AX), $0x00
-	JEQ        near1952
-	MOVQ       R11, R13
-	ANDQ       $-128, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	PREFETCHT0 20480(R13)
-	ADDQ       $0x00000080, R11
-	JMP        asked1953
-
-near1952:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000040, R11
-
-asked1953:
-	JMP both1951
-
-half1950:
-	CMPB       18(AX), $0x00
-	JEQ        near1954
+	JEQ        near1963
+	TESTQ      $0x00000020, R11
+	JNZ        asked1964
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R11
-	JMP        asked1955
+	JMP        asked1964
 
-near1954:
+near1963:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
 
-asked1955:
-both1951:
-	VSUBPD      Z4, Z10, Z10
-	VMULPD      Z6, Z10, Z10
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z10, Z2
-	VSUBPD      Z5, Z11, Z11
-	VMULPD      Z7, Z11, Z11
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z11, Z3
-	CMPB        40(AX), $0x00
-	JNE         half1956
-	VCVTPS2PD   (R8)(CX*4), Z8
-	VCVTPS2PD   32(R8)(CX*4), Z9
-	JMP         both1957
+asked1964:
+	ADDQ $0x00000020, R11
+	JMP  both1962
 
-half1956:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
+half1961:
+	CMPB       18(AX), $0x00
+	JEQ        near1965
+	TESTQ      $0x00000030, R11
+	JNZ        asked1966
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1966
 
-both1957:
-	ADDQ 32(AX), R8
-	CMPB 40(AX), $0x00
-	JNE  half1958
-	CMPB 42(AX), $0x00
-	JEQ  near1960
-	JMP  asked1961
-
-near1960:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
-
-asked1961:
-	JMP both1959
-
-half1958:
-	CMPB 42(AX), $0x00
-	JEQ  near1962
-	JMP  asked1963
-
-near1962:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked1963:
-both1959:
-	CMPB      16(AX), $0x00
-	JNE       half1964
-	VCVTPS2PD (R10)(CX*4), Z10
-	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1965
-
-half1964:
-	VPMOVZXWD (R10)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 16(R10)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both1965:
-	ADDQ 8(AX), R10
-	CMPB 16(AX), $0x00
-	JNE  half1966
-	CMPB 18(AX), $0x00
-	JEQ  near1968
-	JMP  asked1969
-
-near1968:
+near1965:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000040, R11
 
-asked1969:
-	JMP both1967
+asked1966:
+	ADDQ $0x00000010, R11
 
-half1966:
-	CMPB 18(AX), $0x00
-	JEQ  near1970
-	JMP  asked1971
-
-near1970:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
-
-asked1971:
-both1967:
-	VSUBPD      Z4, Z10, Z10
-	VMULPD      Z6, Z10, Z10
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z10, Z2
-	VSUBPD      Z5, Z11, Z11
-	VMULPD      Z7, Z11, Z11
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z11, Z3
+both1962:
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JNZ         pair1939
-	JMP         summed1932
+	JZ          rows1950
+	JMP         row1949
 
-plain1931:
+rows1950:
+	JMP summed1942
+
+plain1941:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1972
+	JNE    half1967
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1973
+	JMP    both1968
+
+half1967:
+	IMUL3Q $0x00000010, CX, R9
+
+both1968:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far1969
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far1969:
+	MOVQ 24(SP), R10
+
+row1970:
+	CMPB        16(AX), $0x00
+	JNE         half1972
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	JMP         both1973
 
 half1972:
-	IMUL3Q $0x00000010, CX, R9
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VCVTPS2PD   Y2, Z2
 
 both1973:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far1974
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far1974:
-	MOVQ $0x00000004, R10
-
-pair1975:
-	CMPB      16(AX), $0x00
-	JNE       half1976
-	VCVTPS2PD (R8)(CX*4), Z4
-	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1977
-
-half1976:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-	VPMOVZXWD 16(R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both1977:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1978
+	JNE        half1974
 	CMPB       18(AX), $0x00
-	JEQ        near1980
-	MOVQ       R9, R11
-	ANDQ       $-128, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	PREFETCHT0 20480(R11)
-	ADDQ       $0x00000080, R9
-	JMP        asked1981
-
-near1980:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
-
-asked1981:
-	JMP both1979
-
-half1978:
-	CMPB       18(AX), $0x00
-	JEQ        near1982
+	JEQ        near1976
+	TESTQ      $0x00000020, R9
+	JNZ        asked1977
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000040, R9
-	JMP        asked1983
+	JMP        asked1977
 
-near1982:
+near1976:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
 
-asked1983:
-both1979:
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z2
-	VADDPD      Z5, Z1, Z1
-	VFMADD231PD Z5, Z5, Z3
-	CMPB        16(AX), $0x00
-	JNE         half1984
-	VCVTPS2PD   (R8)(CX*4), Z4
-	VCVTPS2PD   32(R8)(CX*4), Z5
-	JMP         both1985
+asked1977:
+	ADDQ $0x00000020, R9
+	JMP  both1975
 
-half1984:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-	VPMOVZXWD 16(R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both1985:
-	ADDQ 8(AX), R8
-	CMPB 16(AX), $0x00
-	JNE  half1986
-	CMPB 18(AX), $0x00
-	JEQ  near1988
-	JMP  asked1989
-
-near1988:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000040, R9
-
-asked1989:
-	JMP both1987
-
-half1986:
-	CMPB 18(AX), $0x00
-	JEQ  near1990
-	JMP  asked1991
-
-near1990:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked1991:
-both1987:
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z2
-	VADDPD      Z5, Z1, Z1
-	VFMADD231PD Z5, Z5, Z3
-	DECQ        R10
-	JNZ         pair1975
-
-summed1932:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z2, (R9)(CX*8)
-	VMOVUPD Z1, 64(R8)(CX*8)
-	VMOVUPD Z3, 64(R9)(CX*8)
-	ADDQ    $0x10, CX
-	LEAQ    16(CX), R8
-	CMPQ    R8, DX
-	JLE     cols1929
-
-cols1930:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols1993
-
-cols1992:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z1
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain1994
-	VMOVUPD (R8)(CX*8), Z2
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Z3
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half1996
-	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1997
-
-half1996:
-	IMUL3Q $0x00000010, CX, R9
-
-both1997:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far1998
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far1998:
-	MOVQ   BX, R10
-	CMPB   16(AX), $0x00
-	JNE    half1999
-	IMUL3Q $0x00000020, CX, R11
-	JMP    both2000
-
-half1999:
-	IMUL3Q $0x00000010, CX, R11
-
-both2000:
-	ADDQ   BX, R11
-	CMPB   18(AX), $0x00
-	JNE    far2001
-	MOVQ   8(AX), R12
-	IMUL3Q $0x00000008, R12, R12
-	ADDQ   R12, R11
-
-far2001:
-	MOVQ $0x00000004, R12
-
-pair2002:
-	CMPB      40(AX), $0x00
-	JNE       half2003
-	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both2004
-
-half2003:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both2004:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2005
-	CMPB       42(AX), $0x00
-	JEQ        near2007
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R9
-	JMP        asked2008
-
-near2007:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked2008:
-	JMP both2006
-
-half2005:
-	CMPB       42(AX), $0x00
-	JEQ        near2009
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R9
-	JMP        asked2010
-
-near2009:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2010:
-both2006:
-	CMPB      16(AX), $0x00
-	JNE       half2011
-	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both2012
-
-half2011:
-	VPMOVZXWD (R10)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both2012:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2013
+half1974:
 	CMPB       18(AX), $0x00
-	JEQ        near2015
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R11
-	JMP        asked2016
-
-near2015:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
-
-asked2016:
-	JMP both2014
-
-half2013:
-	CMPB       18(AX), $0x00
-	JEQ        near2017
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R11
-	JMP        asked2018
-
-near2017:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
-
-asked2018:
-both2014:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	CMPB        40(AX), $0x00
-	JNE         half2019
-	VCVTPS2PD   (R8)(CX*4), Z4
-	JMP         both2020
-
-half2019:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both2020:
-	ADDQ 32(AX), R8
-	CMPB 40(AX), $0x00
-	JNE  half2021
-	CMPB 42(AX), $0x00
-	JEQ  near2023
-	JMP  asked2024
-
-near2023:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked2024:
-	JMP both2022
-
-half2021:
-	CMPB 42(AX), $0x00
-	JEQ  near2025
-	JMP  asked2026
-
-near2025:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2026:
-both2022:
-	CMPB      16(AX), $0x00
-	JNE       half2027
-	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both2028
-
-half2027:
-	VPMOVZXWD (R10)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both2028:
-	ADDQ 8(AX), R10
-	CMPB 16(AX), $0x00
-	JNE  half2029
-	CMPB 18(AX), $0x00
-	JEQ  near2031
-	JMP  asked2032
-
-near2031:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
-
-asked2032:
-	JMP both2030
-
-half2029:
-	CMPB 18(AX), $0x00
-	JEQ  near2033
-	JMP  asked2034
-
-near2033:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
-
-asked2034:
-both2030:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	DECQ        R12
-	JNZ         pair2002
-	JMP         summed1995
-
-plain1994:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2035
-	IMUL3Q $0x00000020, CX, R9
-	JMP    both2036
-
-half2035:
-	IMUL3Q $0x00000010, CX, R9
-
-both2036:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2037
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2037:
-	MOVQ $0x00000004, R10
-
-pair2038:
-	CMPB      16(AX), $0x00
-	JNE       half2039
-	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both2040
-
-half2039:
-	VPMOVZXWD (R8)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VCVTPS2PD Y2, Z2
-
-both2040:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2041
-	CMPB       18(AX), $0x00
-	JEQ        near2043
+	JEQ        near1978
+	TESTQ      $0x00000030, R9
+	JNZ        asked1979
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000040, R9
-	JMP        asked2044
+	JMP        asked1979
 
-near2043:
+near1978:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
 
-asked2044:
-	JMP both2042
+asked1979:
+	ADDQ $0x00000010, R9
 
-half2041:
-	CMPB       18(AX), $0x00
-	JEQ        near2045
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000020, R9
-	JMP        asked2046
-
-near2045:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2046:
-both2042:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-	CMPB        16(AX), $0x00
-	JNE         half2047
-	VCVTPS2PD   (R8)(CX*4), Z2
-	JMP         both2048
-
-half2047:
-	VPMOVZXWD (R8)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VCVTPS2PD Y2, Z2
-
-both2048:
-	ADDQ 8(AX), R8
-	CMPB 16(AX), $0x00
-	JNE  half2049
-	CMPB 18(AX), $0x00
-	JEQ  near2051
-	JMP  asked2052
-
-near2051:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked2052:
-	JMP both2050
-
-half2049:
-	CMPB 18(AX), $0x00
-	JEQ  near2053
-	JMP  asked2054
-
-near2053:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2054:
-both2050:
+both1975:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JNZ         pair2038
+	JZ          rows1971
+	JMP         row1970
 
-summed1995:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z1, (R9)(CX*8)
-	ADDQ    $0x08, CX
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JLE     cols1992
-
-cols1993:
-	CMPQ    CX, DX
-	JGE     row2055
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z1
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2056
-	VMOVUPD (R8)(CX*8), Z2
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Z3
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2058
-	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2059
-
-half2058:
-	IMUL3Q $0x00000010, CX, R9
-
-both2059:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2060
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2060:
-	MOVQ   BX, R10
-	CMPB   16(AX), $0x00
-	JNE    half2061
-	IMUL3Q $0x00000020, CX, R11
-	JMP    both2062
-
-half2061:
-	IMUL3Q $0x00000010, CX, R11
-
-both2062:
-	ADDQ   BX, R11
-	CMPB   18(AX), $0x00
-	JNE    far2063
-	MOVQ   8(AX), R12
-	IMUL3Q $0x00000008, R12, R12
-	ADDQ   R12, R11
-
-far2063:
-	MOVQ $0x00000004, R12
-
-pair2064:
-	CMPB        40(AX), $0x00
-	JNE         half2065
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2066
-
-half2065:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-
-both2066:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2067
-	CMPB       42(AX), $0x00
-	JEQ        near2069
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R9
-	JMP        asked2070
-
-near2069:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked2070:
-	JMP both2068
-
-half2067:
-	CMPB       42(AX), $0x00
-	JEQ        near2071
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R9
-	JMP        asked2072
-
-near2071:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2072:
-both2068:
-	CMPB        16(AX), $0x00
-	JNE         half2073
-	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both2074
-
-half2073:
-	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-
-both2074:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2075
-	CMPB       18(AX), $0x00
-	JEQ        near2077
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R11
-	JMP        asked2078
-
-near2077:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
-
-asked2078:
-	JMP both2076
-
-half2075:
-	CMPB       18(AX), $0x00
-	JEQ        near2079
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R11
-	JMP        asked2080
-
-near2079:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
-
-asked2080:
-both2076:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	CMPB        40(AX), $0x00
-	JNE         half2081
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2082
-
-half2081:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-
-both2082:
-	ADDQ 32(AX), R8
-	CMPB 40(AX), $0x00
-	JNE  half2083
-	CMPB 42(AX), $0x00
-	JEQ  near2085
-	JMP  asked2086
-
-near2085:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked2086:
-	JMP both2084
-
-half2083:
-	CMPB 42(AX), $0x00
-	JEQ  near2087
-	JMP  asked2088
-
-near2087:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2088:
-both2084:
-	CMPB        16(AX), $0x00
-	JNE         half2089
-	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both2090
-
-half2089:
-	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-
-both2090:
-	ADDQ 8(AX), R10
-	CMPB 16(AX), $0x00
-	JNE  half2091
-	CMPB 18(AX), $0x00
-	JEQ  near2093
-	JMP  asked2094
-
-near2093:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
-
-asked2094:
-	JMP both2092
-
-half2091:
-	CMPB 18(AX), $0x00
-	JEQ  near2095
-	JMP  asked2096
-
-near2095:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
-
-asked2096:
-both2092:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	DECQ        R12
-	JNZ         pair2064
-	JMP         summed2057
-
-plain2056:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2097
-	IMUL3Q $0x00000020, CX, R9
-	JMP    both2098
-
-half2097:
-	IMUL3Q $0x00000010, CX, R9
-
-both2098:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2099
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2099:
-	MOVQ $0x00000004, R10
-
-pair2100:
-	CMPB        16(AX), $0x00
-	JNE         half2101
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2102
-
-half2101:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
-	VPSLLD      $0x10, Y2, Y2
-	VCVTPS2PD   Y2, Z2
-
-both2102:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2103
-	CMPB       18(AX), $0x00
-	JEQ        near2105
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000040, R9
-	JMP        asked2106
-
-near2105:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked2106:
-	JMP both2104
-
-half2103:
-	CMPB       18(AX), $0x00
-	JEQ        near2107
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000020, R9
-	JMP        asked2108
-
-near2107:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2108:
-both2104:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-	CMPB        16(AX), $0x00
-	JNE         half2109
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2110
-
-half2109:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
-	VPSLLD      $0x10, Y2, Y2
-	VCVTPS2PD   Y2, Z2
-
-both2110:
-	ADDQ 8(AX), R8
-	CMPB 16(AX), $0x00
-	JNE  half2111
-	CMPB 18(AX), $0x00
-	JEQ  near2113
-	JMP  asked2114
-
-near2113:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
-
-asked2114:
-	JMP both2112
-
-half2111:
-	CMPB 18(AX), $0x00
-	JEQ  near2115
-	JMP  asked2116
-
-near2115:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2116:
-both2112:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-	DECQ        R10
-	JNZ         pair2100
-
-summed2057:
+rows1971:
+summed1942:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row2055:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x08, DI
-	JMP  group1864
-
-group1865:
-group2117:
-	CMPQ DI, $0x01
-	JLT  group2118
-	XORQ CX, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols2120
-
-cols2119:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z4
-	VMOVUPD 64(R8)(CX*8), Z1
-	VMOVUPD 64(R9)(CX*8), Z5
-	VMOVUPD 128(R8)(CX*8), Z2
-	VMOVUPD 128(R9)(CX*8), Z6
-	VMOVUPD 192(R8)(CX*8), Z3
-	VMOVUPD 192(R9)(CX*8), Z7
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2121
-	VMOVUPD (R8)(CX*8), Z8
-	MOVQ    72(AX), R9
-	VMOVUPD (R9)(CX*8), Z12
-	VMOVUPD 64(R8)(CX*8), Z9
-	MOVQ    72(AX), R9
-	VMOVUPD 64(R9)(CX*8), Z13
-	VMOVUPD 128(R8)(CX*8), Z10
-	MOVQ    72(AX), R9
-	VMOVUPD 128(R9)(CX*8), Z14
-	VMOVUPD 192(R8)(CX*8), Z11
-	MOVQ    72(AX), R8
-	VMOVUPD 192(R8)(CX*8), Z15
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2123
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2124
-
-half2123:
-	IMUL3Q $0x00000002, CX, R9
-
-both2124:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2125
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2125:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2126
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2127
-
-half2126:
-	IMUL3Q $0x00000002, CX, R10
-
-both2127:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2128
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2128:
-	CMPB      40(AX), $0x00
-	JNE       half2129
-	VCVTPS2PD (R8)(CX*4), Z16
-	VCVTPS2PD 32(R8)(CX*4), Z17
-	VCVTPS2PD 64(R8)(CX*4), Z18
-	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both2130
-
-half2129:
-	VPMOVZXWD (R8)(CX*2), Y16
-	VPSLLD    $0x10, Y16, Y16
-	VCVTPS2PD Y16, Z16
-	VPMOVZXWD 16(R8)(CX*2), Y17
-	VPSLLD    $0x10, Y17, Y17
-	VCVTPS2PD Y17, Z17
-	VPMOVZXWD 32(R8)(CX*2), Y18
-	VPSLLD    $0x10, Y18, Y18
-	VCVTPS2PD Y18, Z18
-	VPMOVZXWD 48(R8)(CX*2), Y19
-	VPSLLD    $0x10, Y19, Y19
-	VCVTPS2PD Y19, Z19
-
-both2130:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half2131
-	VCVTPS2PD (R9)(CX*4), Z20
-	VCVTPS2PD 32(R9)(CX*4), Z21
-	VCVTPS2PD 64(R9)(CX*4), Z22
-	VCVTPS2PD 96(R9)(CX*4), Z23
-	JMP       both2132
-
-half2131:
-	VPMOVZXWD (R9)(CX*2), Y20
-	VPSLLD    $0x10, Y20, Y20
-	VCVTPS2PD Y20, Z20
-	VPMOVZXWD 16(R9)(CX*2), Y21
-	VPSLLD    $0x10, Y21, Y21
-	VCVTPS2PD Y21, Z21
-	VPMOVZXWD 32(R9)(CX*2), Y22
-	VPSLLD    $0x10, Y22, Y22
-	VCVTPS2PD Y22, Z22
-	VPMOVZXWD 48(R9)(CX*2), Y23
-	VPSLLD    $0x10, Y23, Y23
-	VCVTPS2PD Y23, Z23
-
-both2132:
-	ADDQ        8(AX), R9
-	VSUBPD      Z8, Z20, Z20
-	VMULPD      Z12, Z20, Z20
-	VADDPD      Z16, Z0, Z0
-	VFMADD231PD Z16, Z20, Z4
-	VSUBPD      Z9, Z21, Z21
-	VMULPD      Z13, Z21, Z21
-	VADDPD      Z17, Z1, Z1
-	VFMADD231PD Z17, Z21, Z5
-	VSUBPD      Z10, Z22, Z22
-	VMULPD      Z14, Z22, Z22
-	VADDPD      Z18, Z2, Z2
-	VFMADD231PD Z18, Z22, Z6
-	VSUBPD      Z11, Z23, Z23
-	VMULPD      Z15, Z23, Z23
-	VADDPD      Z19, Z3, Z3
-	VFMADD231PD Z19, Z23, Z7
-	JMP         summed2122
-
-plain2121:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2133
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2134
-
-half2133:
-	IMUL3Q $0x00000002, CX, R9
-
-both2134:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2135
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2135:
-	CMPB      16(AX), $0x00
-	JNE       half2136
-	VCVTPS2PD (R8)(CX*4), Z8
-	VCVTPS2PD 32(R8)(CX*4), Z9
-	VCVTPS2PD 64(R8)(CX*4), Z10
-	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both2137
-
-half2136:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-	VPMOVZXWD 32(R8)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 48(R8)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both2137:
-	ADDQ        8(AX), R8
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z8, Z4
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z9, Z5
-	VADDPD      Z10, Z2, Z2
-	VFMADD231PD Z10, Z10, Z6
-	VADDPD      Z11, Z3, Z3
-	VFMADD231PD Z11, Z11, Z7
-
-summed2122:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z4, (R9)(CX*8)
-	VMOVUPD Z1, 64(R8)(CX*8)
-	VMOVUPD Z5, 64(R9)(CX*8)
-	VMOVUPD Z2, 128(R8)(CX*8)
-	VMOVUPD Z6, 128(R9)(CX*8)
-	VMOVUPD Z3, 192(R8)(CX*8)
-	VMOVUPD Z7, 192(R9)(CX*8)
-	ADDQ    $0x20, CX
-	LEAQ    32(CX), R8
-	CMPQ    R8, DX
-	JLE     cols2119
-
-cols2120:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols2139
-
-cols2138:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z2
-	VMOVUPD 64(R8)(CX*8), Z1
-	VMOVUPD 64(R9)(CX*8), Z3
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2140
-	VMOVUPD (R8)(CX*8), Z4
-	MOVQ    72(AX), R9
-	VMOVUPD (R9)(CX*8), Z6
-	VMOVUPD 64(R8)(CX*8), Z5
-	MOVQ    72(AX), R8
-	VMOVUPD 64(R8)(CX*8), Z7
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2142
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2143
-
-half2142:
-	IMUL3Q $0x00000002, CX, R9
-
-both2143:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2144
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2144:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2145
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2146
-
-half2145:
-	IMUL3Q $0x00000002, CX, R10
-
-both2146:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2147
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2147:
-	CMPB      40(AX), $0x00
-	JNE       half2148
-	VCVTPS2PD (R8)(CX*4), Z8
-	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both2149
-
-half2148:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	VPMOVZXWD 16(R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-
-both2149:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half2150
-	VCVTPS2PD (R9)(CX*4), Z10
-	VCVTPS2PD 32(R9)(CX*4), Z11
-	JMP       both2151
-
-half2150:
-	VPMOVZXWD (R9)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 16(R9)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both2151:
-	ADDQ        8(AX), R9
-	VSUBPD      Z4, Z10, Z10
-	VMULPD      Z6, Z10, Z10
-	VADDPD      Z8, Z0, Z0
-	VFMADD231PD Z8, Z10, Z2
-	VSUBPD      Z5, Z11, Z11
-	VMULPD      Z7, Z11, Z11
-	VADDPD      Z9, Z1, Z1
-	VFMADD231PD Z9, Z11, Z3
-	JMP         summed2141
-
-plain2140:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2152
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2153
-
-half2152:
-	IMUL3Q $0x00000002, CX, R9
-
-both2153:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2154
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2154:
-	CMPB      16(AX), $0x00
-	JNE       half2155
-	VCVTPS2PD (R8)(CX*4), Z4
-	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both2156
-
-half2155:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-	VPMOVZXWD 16(R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both2156:
-	ADDQ        8(AX), R8
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z2
-	VADDPD      Z5, Z1, Z1
-	VFMADD231PD Z5, Z5, Z3
-
-summed2141:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z2, (R9)(CX*8)
-	VMOVUPD Z1, 64(R8)(CX*8)
-	VMOVUPD Z3, 64(R9)(CX*8)
-	ADDQ    $0x10, CX
-	LEAQ    16(CX), R8
-	CMPQ    R8, DX
-	JLE     cols2138
-
-cols2139:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols2158
-
-cols2157:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z1
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2159
-	VMOVUPD (R8)(CX*8), Z2
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Z3
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2161
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2162
-
-half2161:
-	IMUL3Q $0x00000002, CX, R9
-
-both2162:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2163
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2163:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2164
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2165
-
-half2164:
-	IMUL3Q $0x00000002, CX, R10
-
-both2165:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2166
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2166:
-	CMPB      40(AX), $0x00
-	JNE       half2167
-	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both2168
-
-half2167:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both2168:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half2169
-	VCVTPS2PD (R9)(CX*4), Z5
-	JMP       both2170
-
-half2169:
-	VPMOVZXWD (R9)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both2170:
-	ADDQ        8(AX), R9
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2160
-
-plain2159:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2171
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2172
-
-half2171:
-	IMUL3Q $0x00000002, CX, R9
-
-both2172:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2173
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2173:
-	CMPB      16(AX), $0x00
-	JNE       half2174
-	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both2175
-
-half2174:
-	VPMOVZXWD (R8)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VCVTPS2PD Y2, Z2
-
-both2175:
-	ADDQ        8(AX), R8
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-
-summed2160:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z1, (R9)(CX*8)
-	ADDQ    $0x08, CX
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JLE     cols2157
-
-cols2158:
-	CMPQ    CX, DX
-	JGE     row2176
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Z0
-	VMOVUPD (R9)(CX*8), Z1
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2177
-	VMOVUPD (R8)(CX*8), Z2
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Z3
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2179
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2180
-
-half2179:
-	IMUL3Q $0x00000002, CX, R9
-
-both2180:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2181
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2181:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2182
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2183
-
-half2182:
-	IMUL3Q $0x00000002, CX, R10
-
-both2183:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2184
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2184:
-	CMPB        40(AX), $0x00
-	JNE         half2185
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2186
-
-half2185:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-
-both2186:
-	ADDQ        32(AX), R8
-	CMPB        16(AX), $0x00
-	JNE         half2187
-	VCVTPS2PD.Z (R9)(CX*4), K1, Z5
-	JMP         both2188
-
-half2187:
-	VPMOVZXWD.Z (R9)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-
-both2188:
-	ADDQ        8(AX), R9
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2178
-
-plain2177:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2189
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2190
-
-half2189:
-	IMUL3Q $0x00000002, CX, R9
-
-both2190:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2191
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2191:
-	CMPB        16(AX), $0x00
-	JNE         half2192
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2193
-
-half2192:
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
-	VPSLLD      $0x10, Y2, Y2
-	VCVTPS2PD   Y2, Z2
-
-both2193:
-	ADDQ        8(AX), R8
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-
-summed2178:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Z0, (R8)(CX*8)
-	VMOVUPD Z1, (R9)(CX*8)
-
-row2176:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x01, DI
-	JMP  group2117
-
-group2118:
+row1940:
+	MOVQ  8(AX), CX
+	IMULQ 24(SP), CX
+	ADDQ  CX, BX
+	MOVQ  32(AX), CX
+	IMULQ 24(SP), CX
+	ADDQ  CX, SI
+	SUBQ  24(SP), DI
+	JNZ   group1816
+
+done1708:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23863,17 +22452,17 @@ TEXT ·argmaxAVX512(SB), $44376-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      16(AX), $0x00
-	JNE       half2196
+	JNE       half1982
 	CMPQ      DX, $0x18
-	JMP       both2197
+	JMP       both1983
 
-half2196:
+half1982:
 	CMPQ DX, $0x28
 
-both2197:
-	JGT          longer2195
+both1983:
+	JGT          longer1981
 	CMPB         16(AX), $0x00
-	JNE          half2198
+	JNE          half1984
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         32(SP), BX
@@ -23882,15 +22471,15 @@ both2197:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2200:
+far1986:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far2200
+	JLT  far1986
 	MOVQ DI, 24(SP)
 
-rows2201:
+rows1987:
 	MOVQ          24(AX), SI
 	SUBQ          CX, SI
 	MOVQ          $0x00000010, DI
@@ -23918,7 +22507,7 @@ rows2201:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have2203
+	JLE           have1989
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -23953,13 +22542,13 @@ rows2201:
 	ADDQ          (AX), R11
 	ADDQ          R10, R11
 	CMPQ          R11, R8
-	JGT           exact2206
+	JGT           exact1992
 	MOVQ          R10, R9
 
-exact2206:
-piece2207:
+exact1992:
+piece1993:
 	CMPQ            R9, $0x10
-	JLT             short2208
+	JLT             short1994
 	MOVQ            16224(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z1
 	MOVQ            16232(SP), R8
@@ -24007,11 +22596,11 @@ piece2207:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece2207
+	JMP             piece1993
 
-short2208:
+short1994:
 	TESTQ        R9, R9
-	JZ           pieces2209
+	JZ           pieces1995
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -24083,10 +22672,10 @@ short2208:
 	VMOVUPS      Z2, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces2209:
-	JMP read2205
+pieces1995:
+	JMP read1991
 
-have2203:
+have1989:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -24096,7 +22685,7 @@ have2203:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece2210:
+piece1996:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R9), Z1, Z1
 	VINSERTF32X4    $0x02, (R10), Z1, Z1
@@ -24131,9 +22720,9 @@ piece2210:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece2210
+	JG              piece1996
 
-read2205:
+read1991:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -24152,14 +22741,14 @@ read2205:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four2211:
+four1997:
 	VMAXPS       (BX)(SI*1), Z0, Z0
 	VMAXPS       64(BX)(SI*1), Z1, Z1
 	VMAXPS       128(BX)(SI*1), Z2, Z2
 	VMAXPS       192(BX)(SI*1), Z3, Z3
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four2211
+	JLT          four1997
 	VMAXPS       Z1, Z0, Z0
 	VMAXPS       Z3, Z2, Z2
 	VMAXPS       Z2, Z0, Z0
@@ -24174,42 +22763,42 @@ four2211:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near2212
+	JEQ          near1998
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked2213
+	JMP          asked1999
 
-near2212:
-asked2213:
+near1998:
+asked1999:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2214:
+four2000:
 	CMPB       18(AX), $0x00
-	JEQ        near2215
+	JEQ        near2001
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same2217
+	JNZ        same2003
 	ADDQ       $0x00003000, SI
 
-same2217:
-	JMP asked2216
+same2003:
+	JMP asked2002
 
-near2215:
+near2001:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked2216:
+asked2002:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -24223,7 +22812,7 @@ asked2216:
 	VPMINUD.BCST 12(R9)(R10*1), Z1, K1, Z1
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2214
+	JLT          four2000
 	VPBROADCASTD DX, Z0
 	VPCMPUD      $0x01, Z0, Z1, K1
 	VMOVDQU32.Z  Z1, K1, Z1
@@ -24235,10 +22824,10 @@ asked2216:
 	VMOVDQU32    Z1, K1, (SI)(CX*4)
 	ADDQ         $0x10, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows2201
-	JMP          both2199
+	JLT          rows1987
+	JMP          both1985
 
-half2198:
+half1984:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         16368(SP), BX
@@ -24247,12 +22836,12 @@ half2198:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2218:
+far2004:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far2218
+	JLT   far2004
 	MOVQ  DI, 16360(SP)
 	MOVQ  $-1, SI
 	BZHIQ DX, SI, SI
@@ -24260,7 +22849,7 @@ far2218:
 	SHRQ  $0x20, SI
 	KMOVD SI, K3
 
-rows2219:
+rows2005:
 	MOVQ    24(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000020, DI
@@ -24278,14 +22867,14 @@ rows2219:
 	NEGQ    R10
 	ANDQ    $0x0f, R10
 	CMPQ    R11, $0x08
-	JGT     more2224
+	JGT     more2010
 	MOVQ    $0x00000040, R10
 	SHLQ    $0x03, R11
 	SUBQ    R11, R10
 
-more2224:
+more2010:
 	CMPQ  16352(SP), $0x20
-	JNE   few2221
+	JNE   few2007
 	DECQ  R8
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
@@ -24293,14 +22882,14 @@ more2224:
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few2221
+	JGT   few2007
 	IMULQ R9, SI
 	ADDQ  (AX), SI
 	MOVQ  SI, 44336(SP)
 	MOVQ  R9, 44344(SP)
-	JMP   found2223
+	JMP   found2009
 
-few2221:
+few2007:
 	LEAQ 23680(BX), DI
 	MOVQ DI, 44336(SP)
 	MOVQ $0x00000080, SI
@@ -24309,7 +22898,7 @@ few2221:
 	MOVQ SI, 44352(SP)
 	XORQ SI, SI
 
-copy2225:
+copy2011:
 	MOVQ        16352(SP), R9
 	LEAQ        -1(CX)(R9*1), R9
 	LEAQ        (CX)(SI*1), R8
@@ -24324,15 +22913,15 @@ copy2225:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy2225
+	JLT         copy2011
 
-found2223:
+found2009:
 	CMPQ         DX, $0x08
-	JGT          more2226
+	JGT          more2012
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPQ         SI, 44344(SP)
-	JNE          more2226
+	JNE          more2012
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -24399,13 +22988,13 @@ found2223:
 	VMOVUPS      Z0, 192(BX)
 	VMOVUPS      Z2, 320(BX)
 	VMOVUPS      Z1, 448(BX)
-	JMP          read2227
+	JMP          read2013
 
-more2226:
+more2012:
 	XORQ SI, SI
 	MOVQ SI, 44360(SP)
 
-half2228:
+half2014:
 	LEAQ  (BX), R9
 	ADDQ  44360(SP), R9
 	MOVQ  DX, R10
@@ -24421,7 +23010,7 @@ half2228:
 	LEAQ  (R11)(DI*4), R12
 	LEAQ  (R12)(DI*4), R13
 
-piece2229:
+piece2015:
 	VBROADCASTF32X4 (SI), Z0
 	VINSERTF32X4    $0x01, (R11), Z0, Z0
 	VINSERTF32X4    $0x02, (R12), Z0, Z0
@@ -24456,13 +23045,13 @@ piece2229:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece2229
+	JG              piece2015
 	ADDQ            $0x40, 44360(SP)
 	CMPQ            44360(SP), $0x40
-	JEQ             half2228
+	JEQ             half2014
 	MOVQ            DX, SI
 	TESTQ           $0x00000001, SI
-	JZ              even2231
+	JZ              even2017
 	SHLQ            $0x06, SI
 	VBROADCASTSS    elementffffffff<>+0(SB), Z0
 	VMOVDQU64       -64(BX)(SI*1), Z1
@@ -24472,8 +23061,8 @@ piece2229:
 	VMOVDQU16       Z0, K1, Z1
 	VMOVDQU64       Z1, (BX)(SI*1)
 
-even2231:
-read2227:
+even2017:
+read2013:
 	MOVQ    24(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
@@ -24484,15 +23073,15 @@ read2227:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	CMPB    18(AX), $0x00
-	JEQ     near2232
+	JEQ     near2018
 	ANDQ    $-256, SI
 	SHRQ    $0x06, SI
 	RORB    $0x02, SI
 	SHLQ    $0x06, SI
-	JMP     asked2233
+	JMP     asked2019
 
-near2232:
-asked2233:
+near2018:
+asked2019:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element80008000<>+0(SB), Z4
@@ -24503,29 +23092,29 @@ asked2233:
 	SHLQ         $0x06, R8
 	LEAQ         elementPairs<>+0(SB), R9
 
-pair2234:
+pair2020:
 	VBROADCASTSS (R9), Z5
 	CMPB         18(AX), $0x00
-	JEQ          near2235
+	JEQ          near2021
 	PREFETCHT0   16384(SI)
 	PREFETCHT0   20480(SI)
 	ADDQ         $0x00002000, SI
 	TESTL        $0x00002000, SI
-	JNZ          same2237
+	JNZ          same2023
 	ADDQ         $-16320, SI
 	TESTL        $0x00000fc0, SI
-	JNZ          same2237
+	JNZ          same2023
 	ADDQ         $0x00003000, SI
 
-same2237:
-	JMP asked2236
+same2023:
+	JMP asked2022
 
-near2235:
+near2021:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 
-asked2236:
+asked2022:
 	VMOVDQU64    (BX)(DI*1), Z6
 	VPMOVW2M     Z6, K4
 	VPSUBW       Z6, Z4, K4, Z6
@@ -24541,7 +23130,7 @@ asked2236:
 	ADDQ         $0x04, R9
 	ADDQ         $0x00000080, DI
 	CMPQ         DI, R8
-	JLT          pair2234
+	JLT          pair2020
 	VPSLLD       $0x10, Z0, Z4
 	KNOTD        K1, K4
 	VMOVDQU16    Z2, K4, Z4
@@ -24568,40 +23157,40 @@ asked2236:
 	VMOVUPS      Z1, K5, 64(SI)(CX*4)
 	ADDQ         $0x20, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows2219
+	JLT          rows2005
 
-both2199:
-	JMP done2194
+both1985:
+	JMP done1980
 
-longer2195:
+longer1981:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip2238
+	JEQ   skip2024
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip2238:
+skip2024:
 	MOVQ DI, 44368(SP)
 	MOVQ 24(AX), R8
 
-rows2239:
+rows2025:
 	CMPQ BX, 44368(SP)
-	JGE  none2240
+	JGE  none2026
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2241
+	JMP  row2027
 
-none2240:
+none2026:
 	XORQ DI, DI
 
-row2241:
+row2027:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -24611,60 +23200,60 @@ row2241:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2243
+	JGT          cols2029
 
-cols2242:
+cols2028:
 	CMPB       16(AX), $0x00
-	JNE        half2244
+	JNE        half2030
 	TESTQ      DI, DI
-	JZ         near2246
+	JZ         near2032
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2248
+	JNZ        same2034
 	ADDQ       $0x00003000, DI
 
-same2248:
-	JMP asked2247
+same2034:
+	JMP asked2033
 
-near2246:
+near2032:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked2247:
+asked2033:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both2245
+	JMP    both2031
 
-half2244:
+half2030:
 	TESTQ      DI, DI
-	JZ         near2249
+	JZ         near2035
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2250
+	JNZ        asked2036
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2251
+	JNZ        same2037
 	ADDQ       $0x00003000, DI
 
-same2251:
-	JMP asked2250
+same2037:
+	JMP asked2036
 
-near2249:
+near2035:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked2250:
+asked2036:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -24676,197 +23265,197 @@ asked2250:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both2245:
+both2031:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols2242
+	JLE  cols2028
 
-cols2243:
+cols2029:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols2253
+	JGT  cols2039
 
-cols2252:
+cols2038:
 	CMPB       16(AX), $0x00
-	JNE        half2254
+	JNE        half2040
 	TESTQ      DI, DI
-	JZ         near2256
+	JZ         near2042
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2257
+	JNZ        asked2043
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2258
+	JNZ        same2044
 	ADDQ       $0x00003000, DI
 
-same2258:
-	JMP asked2257
+same2044:
+	JMP asked2043
 
-near2256:
+near2042:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked2257:
+asked2043:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both2255
+	JMP    both2041
 
-half2254:
+half2040:
 	TESTQ      DI, DI
-	JZ         near2259
+	JZ         near2045
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2260
+	JNZ        asked2046
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2261
+	JNZ        same2047
 	ADDQ       $0x00003000, DI
 
-same2261:
-	JMP asked2260
+same2047:
+	JMP asked2046
 
-near2259:
+near2045:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2260:
+asked2046:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both2255:
+both2041:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols2252
+	JLE  cols2038
 
-cols2253:
+cols2039:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols2263
+	JGT  cols2049
 
-cols2262:
+cols2048:
 	CMPB       16(AX), $0x00
-	JNE        half2264
+	JNE        half2050
 	TESTQ      DI, DI
-	JZ         near2266
+	JZ         near2052
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2267
+	JNZ        asked2053
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2268
+	JNZ        same2054
 	ADDQ       $0x00003000, DI
 
-same2268:
-	JMP asked2267
+same2054:
+	JMP asked2053
 
-near2266:
+near2052:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2267:
+asked2053:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2265
+	JMP     both2051
 
-half2264:
+half2050:
 	TESTQ      DI, DI
-	JZ         near2269
+	JZ         near2055
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2270
+	JNZ        asked2056
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2271
+	JNZ        same2057
 	ADDQ       $0x00003000, DI
 
-same2271:
-	JMP asked2270
+same2057:
+	JMP asked2056
 
-near2269:
+near2055:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2270:
+asked2056:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2265:
+both2051:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2262
+	JLE    cols2048
 
-cols2263:
+cols2049:
 	CMPQ       CX, DX
-	JGE        row2272
+	JGE        row2058
 	CMPB       16(AX), $0x00
-	JNE        half2273
+	JNE        half2059
 	TESTQ      DI, DI
-	JZ         near2275
+	JZ         near2061
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2276
+	JNZ        asked2062
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2277
+	JNZ        same2063
 	ADDQ       $0x00003000, DI
 
-same2277:
-	JMP asked2276
+same2063:
+	JMP asked2062
 
-near2275:
+near2061:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2276:
+asked2062:
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both2274
+	JMP       both2060
 
-half2273:
+half2059:
 	TESTQ      DI, DI
-	JZ         near2278
+	JZ         near2064
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2279
+	JNZ        asked2065
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2280
+	JNZ        same2066
 	ADDQ       $0x00003000, DI
 
-same2280:
-	JMP asked2279
+same2066:
+	JMP asked2065
 
-near2278:
+near2064:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2279:
+asked2065:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2274:
+both2060:
 	VBLENDMPS Z1, Z0, K2, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2272:
+row2058:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -24881,53 +23470,53 @@ row2272:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2282:
+next2068:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last2284
+	JGT     last2070
 	CMPB    16(AX), $0x00
-	JNE     half2285
+	JNE     half2071
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2286
+	JMP     both2072
 
-half2285:
+half2071:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2286:
+both2072:
 	VCMPPS $0x00, Z0, Z1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2281
+	JNZ    found2067
 	ADDQ   $0x10, CX
-	JMP    next2282
+	JMP    next2068
 
-last2284:
+last2070:
 	CMPQ      CX, DX
-	JGE       end2283
+	JGE       end2069
 	CMPB      16(AX), $0x00
-	JNE       half2287
+	JNE       half2073
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both2288
+	JMP       both2074
 
-half2287:
+half2073:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2288:
+both2074:
 	VCMPPS $0x00, Z0, Z1, K1
 	KANDW  K2, K1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2281
+	JNZ    found2067
 	MOVQ   DX, CX
-	JMP    end2283
+	JMP    end2069
 
-found2281:
+found2067:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2283:
+end2069:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -24935,9 +23524,9 @@ end2283:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2239
+	JNZ     rows2025
 
-done2194:
+done1980:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -24963,9 +23552,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2290
+	JGT       cols2076
 
-cols2289:
+cols2075:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -24995,11 +23584,11 @@ cols2289:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2289
+	JLE          cols2075
 
-cols2290:
+cols2076:
 	CMPQ         CX, DX
-	JGE          row2291
+	JGE          row2077
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -25027,7 +23616,7 @@ cols2290:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2291:
+row2077:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -25051,77 +23640,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2293
+	JGT       cols2079
 
-cols2292:
+cols2078:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2294
+	JZ           skip2080
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2295
+	JNE          first2081
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2295:
+first2081:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2296
+	JEQ         plain2082
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2297
+	JMP         moved2083
 
-plain2296:
+plain2082:
 	VMOVAPS Z3, Z1
 
-moved2297:
-skip2294:
+moved2083:
+skip2080:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2292
+	JLE          cols2078
 
-cols2293:
+cols2079:
 	CMPQ         CX, DX
-	JGE          row2298
+	JGE          row2084
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2299
+	JZ           skip2085
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2300
+	JNE          first2086
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2300:
+first2086:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2301
+	JEQ         plain2087
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2302
+	JMP         moved2088
 
-plain2301:
+plain2087:
 	VMOVAPS Z3, Z1
 
-moved2302:
-skip2299:
+moved2088:
+skip2085:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2298:
+row2084:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -25144,31 +23733,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2303:
+rows2089:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2305
+	JGT  cols2091
 
-cols2304:
+cols2090:
 	CMPB       16(AX), $0x00
-	JNE        half2306
+	JNE        half2092
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2307
+	JMP        both2093
 
-half2306:
+half2092:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2307:
+both2093:
 	CMPB      16(AX), $0x00
-	JNE       half2308
+	JNE       half2094
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2309
+	JMP       both2095
 
-half2308:
+half2094:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25182,25 +23771,25 @@ half2308:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2309:
+both2095:
 	CMPB       40(AX), $0x00
-	JNE        half2310
+	JNE        half2096
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2311
+	JMP        both2097
 
-half2310:
+half2096:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2311:
+both2097:
 	CMPB      40(AX), $0x00
-	JNE       half2312
+	JNE       half2098
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2313
+	JMP       both2099
 
-half2312:
+half2098:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -25214,7 +23803,7 @@ half2312:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2313:
+both2099:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -25222,30 +23811,30 @@ both2313:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2304
+	JLE         cols2090
 
-cols2305:
+cols2091:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2315
+	JGT  cols2101
 
-cols2314:
+cols2100:
 	CMPB       16(AX), $0x00
-	JNE        half2316
+	JNE        half2102
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2317
+	JMP        both2103
 
-half2316:
+half2102:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2317:
+both2103:
 	CMPB      16(AX), $0x00
-	JNE       half2318
+	JNE       half2104
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2319
+	JMP       both2105
 
-half2318:
+half2104:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25253,23 +23842,23 @@ half2318:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2319:
+both2105:
 	CMPB       40(AX), $0x00
-	JNE        half2320
+	JNE        half2106
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2321
+	JMP        both2107
 
-half2320:
+half2106:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2321:
+both2107:
 	CMPB      40(AX), $0x00
-	JNE       half2322
+	JNE       half2108
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2323
+	JMP       both2109
 
-half2322:
+half2108:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -25277,140 +23866,140 @@ half2322:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2323:
+both2109:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2314
+	JLE         cols2100
 
-cols2315:
+cols2101:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2325
+	JGT  cols2111
 
-cols2324:
+cols2110:
 	CMPB       16(AX), $0x00
-	JNE        half2326
+	JNE        half2112
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2327
+	JMP        both2113
 
-half2326:
+half2112:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2327:
+both2113:
 	CMPB      16(AX), $0x00
-	JNE       half2328
+	JNE       half2114
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2329
+	JMP       both2115
 
-half2328:
+half2114:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2329:
+both2115:
 	CMPB       40(AX), $0x00
-	JNE        half2330
+	JNE        half2116
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2331
+	JMP        both2117
 
-half2330:
+half2116:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2331:
+both2117:
 	CMPB      40(AX), $0x00
-	JNE       half2332
+	JNE       half2118
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2333
+	JMP       both2119
 
-half2332:
+half2118:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2333:
+both2119:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2324
+	JLE         cols2110
 
-cols2325:
+cols2111:
 	CMPQ       CX, DX
-	JGE        row2334
+	JGE        row2120
 	CMPB       16(AX), $0x00
-	JNE        half2335
+	JNE        half2121
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2336
+	JMP        both2122
 
-half2335:
+half2121:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2336:
+both2122:
 	CMPB       16(AX), $0x00
-	JNE        half2337
+	JNE        half2123
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2338
+	JMP        both2124
 
-half2337:
+half2123:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2339:
+copy2125:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2339
+	JNZ       copy2125
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2338:
+both2124:
 	CMPB       40(AX), $0x00
-	JNE        half2340
+	JNE        half2126
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2341
+	JMP        both2127
 
-half2340:
+half2126:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2341:
+both2127:
 	CMPB       40(AX), $0x00
-	JNE        half2342
+	JNE        half2128
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2343
+	JMP        both2129
 
-half2342:
+half2128:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2344:
+copy2130:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2344
+	JNZ       copy2130
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2343:
+both2129:
 	VFMADD231PD Y5, Y6, Y1
 
-row2334:
+row2120:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2303
+	JNZ          rows2089
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -25441,69 +24030,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2345:
+rows2131:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2347
+	JGT  cols2133
 
-cols2346:
+cols2132:
 	CMPB       16(AX), $0x00
-	JNE        half2348
+	JNE        half2134
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2349
+	JMP        both2135
 
-half2348:
+half2134:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2349:
+both2135:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2346
+	JLE         cols2132
 
-cols2347:
+cols2133:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2351
+	JGT  cols2137
 
-cols2350:
+cols2136:
 	CMPB       16(AX), $0x00
-	JNE        half2352
+	JNE        half2138
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2353
+	JMP        both2139
 
-half2352:
+half2138:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2353:
+both2139:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2350
+	JLE         cols2136
 
-cols2351:
+cols2137:
 	CMPQ       CX, DX
-	JGE        row2354
+	JGE        row2140
 	CMPB       16(AX), $0x00
-	JNE        half2355
+	JNE        half2141
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2356
+	JMP        both2142
 
-half2355:
+half2141:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -25511,21 +24100,21 @@ half2355:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2357:
+copy2143:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2357
+	JNZ       copy2143
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2356:
+both2142:
 	VFMADD231PS Y6, Y1, Y2
 
-row2354:
+row2140:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2345
+	JNZ          rows2131
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -25541,8 +24130,8 @@ row2354:
 	RET
 
 // func columnSumsAVX2(a *byte)
-// Requires: AVX, FMA3, MMX+
-TEXT ·columnSumsAVX2(SB), $16-8
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·columnSumsAVX2(SB), $24-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
 	MOVQ    DX, CX
@@ -25554,15 +24143,17 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2358:
-	CMPQ DI, $0x08
-	JLT  group2359
-	XORQ CX, CX
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols2361
+group2145:
+	MOVQ    $0x00000008, CX
+	CMPQ    DI, CX
+	CMOVQLT DI, CX
+	MOVQ    CX, 16(SP)
+	XORQ    CX, CX
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JGT     cols2147
 
-cols2360:
+cols2146:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -25571,7 +24162,7 @@ cols2360:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2362
+	JZ      plain2148
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -25580,50 +24171,50 @@ cols2360:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2364
+	JNE     half2150
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2365
+	JMP     both2151
 
-half2364:
+half2150:
 	IMUL3Q $0x00000010, CX, R9
 
-both2365:
+both2151:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2366
+	JNE    far2152
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2366:
+far2152:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2367
+	JNE    half2153
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2368
+	JMP    both2154
 
-half2367:
+half2153:
 	IMUL3Q $0x00000010, CX, R11
 
-both2368:
+both2154:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2369
+	JNE    far2155
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2369:
-	MOVQ $0x00000004, R12
+far2155:
+	MOVQ 16(SP), R12
 
-pair2370:
+row2156:
 	CMPB      40(AX), $0x00
-	JNE       half2371
+	JNE       half2158
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2372
+	JMP       both2159
 
-half2371:
+half2158:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -25631,53 +24222,56 @@ half2371:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2372:
+both2159:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2373
+	JNE        half2160
 	CMPB       42(AX), $0x00
-	JEQ        near2375
+	JEQ        near2162
+	TESTQ      $0x00000020, R9
+	JNZ        asked2163
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R9
-	JMP        asked2376
+	JMP        asked2163
 
-near2375:
+near2162:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
 
-asked2376:
-	JMP both2374
+asked2163:
+	ADDQ $0x00000020, R9
+	JMP  both2161
 
-half2373:
+half2160:
 	CMPB       42(AX), $0x00
-	JEQ        near2377
+	JEQ        near2164
+	TESTQ      $0x00000030, R9
+	JNZ        asked2165
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R9
-	JMP        asked2378
+	JMP        asked2165
 
-near2377:
+near2164:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2378:
-both2374:
+asked2165:
+	ADDQ $0x00000010, R9
+
+both2161:
 	CMPB      16(AX), $0x00
-	JNE       half2379
+	JNE       half2166
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2380
+	JMP       both2167
 
-half2379:
+half2166:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -25685,46 +24279,49 @@ half2379:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2380:
+both2167:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2381
+	JNE        half2168
 	CMPB       18(AX), $0x00
-	JEQ        near2383
+	JEQ        near2170
+	TESTQ      $0x00000020, R11
+	JNZ        asked2171
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000040, R11
-	JMP        asked2384
+	JMP        asked2171
 
-near2383:
+near2170:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
 
-asked2384:
-	JMP both2382
+asked2171:
+	ADDQ $0x00000020, R11
+	JMP  both2169
 
-half2381:
+half2168:
 	CMPB       18(AX), $0x00
-	JEQ        near2385
+	JEQ        near2172
+	TESTQ      $0x00000030, R11
+	JNZ        asked2173
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R11
-	JMP        asked2386
+	JMP        asked2173
 
-near2385:
+near2172:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
 
-asked2386:
-both2382:
+asked2173:
+	ADDQ $0x00000010, R11
+
+both2169:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -25733,13 +24330,15 @@ both2382:
 	VMULPD      Y8, Y12, Y12
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
+	DECQ        R12
+	JZ          rows2157
 	CMPB        40(AX), $0x00
-	JNE         half2387
+	JNE         half2174
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2388
+	JMP         both2175
 
-half2387:
+half2174:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -25747,39 +24346,56 @@ half2387:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2388:
-	ADDQ 32(AX), R8
-	CMPB 40(AX), $0x00
-	JNE  half2389
-	CMPB 42(AX), $0x00
-	JEQ  near2391
-	JMP  asked2392
+both2175:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2176
+	CMPB       42(AX), $0x00
+	JEQ        near2178
+	TESTQ      $0x00000020, R9
+	JNZ        asked2179
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2179
 
-near2391:
+near2178:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
 
-asked2392:
-	JMP both2390
+asked2179:
+	ADDQ $0x00000020, R9
+	JMP  both2177
 
-half2389:
-	CMPB 42(AX), $0x00
-	JEQ  near2393
-	JMP  asked2394
+half2176:
+	CMPB       42(AX), $0x00
+	JEQ        near2180
+	TESTQ      $0x00000030, R9
+	JNZ        asked2181
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2181
 
-near2393:
+near2180:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2394:
-both2390:
+asked2181:
+	ADDQ $0x00000010, R9
+
+both2177:
 	CMPB      16(AX), $0x00
-	JNE       half2395
+	JNE       half2182
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2396
+	JMP       both2183
 
-half2395:
+half2182:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -25787,32 +24403,49 @@ half2395:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2396:
-	ADDQ 8(AX), R10
-	CMPB 16(AX), $0x00
-	JNE  half2397
-	CMPB 18(AX), $0x00
-	JEQ  near2399
-	JMP  asked2400
+both2183:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2184
+	CMPB       18(AX), $0x00
+	JEQ        near2186
+	TESTQ      $0x00000020, R11
+	JNZ        asked2187
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2187
 
-near2399:
+near2186:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000020, R11
 
-asked2400:
-	JMP both2398
+asked2187:
+	ADDQ $0x00000020, R11
+	JMP  both2185
 
-half2397:
-	CMPB 18(AX), $0x00
-	JEQ  near2401
-	JMP  asked2402
+half2184:
+	CMPB       18(AX), $0x00
+	JEQ        near2188
+	TESTQ      $0x00000030, R11
+	JNZ        asked2189
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2189
 
-near2401:
+near2188:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
 
-asked2402:
-both2398:
+asked2189:
+	ADDQ $0x00000010, R11
+
+both2185:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -25822,38 +24455,41 @@ both2398:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JNZ         pair2370
-	JMP         summed2363
+	JZ          rows2157
+	JMP         row2156
 
-plain2362:
+rows2157:
+	JMP summed2149
+
+plain2148:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2403
+	JNE    half2190
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2404
+	JMP    both2191
 
-half2403:
+half2190:
 	IMUL3Q $0x00000010, CX, R9
 
-both2404:
+both2191:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2405
+	JNE    far2192
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2405:
-	MOVQ $0x00000004, R10
+far2192:
+	MOVQ 16(SP), R10
 
-pair2406:
+row2193:
 	CMPB      16(AX), $0x00
-	JNE       half2407
+	JNE       half2195
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2408
+	JMP       both2196
 
-half2407:
+half2195:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25861,57 +24497,62 @@ half2407:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2408:
+both2196:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2409
+	JNE        half2197
 	CMPB       18(AX), $0x00
-	JEQ        near2411
+	JEQ        near2199
+	TESTQ      $0x00000020, R9
+	JNZ        asked2200
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000040, R9
-	JMP        asked2412
+	JMP        asked2200
 
-near2411:
+near2199:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
 
-asked2412:
-	JMP both2410
+asked2200:
+	ADDQ $0x00000020, R9
+	JMP  both2198
 
-half2409:
+half2197:
 	CMPB       18(AX), $0x00
-	JEQ        near2413
+	JEQ        near2201
+	TESTQ      $0x00000030, R9
+	JNZ        asked2202
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000020, R9
-	JMP        asked2414
+	JMP        asked2202
 
-near2413:
+near2201:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2414:
-both2410:
+asked2202:
+	ADDQ $0x00000010, R9
+
+both2198:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
+	DECQ        R10
+	JZ          rows2194
 	CMPB        16(AX), $0x00
-	JNE         half2415
+	JNE         half2203
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2416
+	JMP         both2204
 
-half2415:
+half2203:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -25919,40 +24560,59 @@ half2415:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2416:
-	ADDQ 8(AX), R8
-	CMPB 16(AX), $0x00
-	JNE  half2417
-	CMPB 18(AX), $0x00
-	JEQ  near2419
-	JMP  asked2420
+both2204:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2205
+	CMPB       18(AX), $0x00
+	JEQ        near2207
+	TESTQ      $0x00000020, R9
+	JNZ        asked2208
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2208
 
-near2419:
+near2207:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000020, R9
 
-asked2420:
-	JMP both2418
+asked2208:
+	ADDQ $0x00000020, R9
+	JMP  both2206
 
-half2417:
-	CMPB 18(AX), $0x00
-	JEQ  near2421
-	JMP  asked2422
+half2205:
+	CMPB       18(AX), $0x00
+	JEQ        near2209
+	TESTQ      $0x00000030, R9
+	JNZ        asked2210
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2210
 
-near2421:
+near2209:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2422:
-both2418:
+asked2210:
+	ADDQ $0x00000010, R9
+
+both2206:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JNZ         pair2406
+	JZ          rows2194
+	JMP         row2193
 
-summed2363:
+rows2194:
+summed2149:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25962,363 +24622,432 @@ summed2363:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2360
+	JLE     cols2146
 
-cols2361:
+cols2147:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2424
+	JGT  cols2212
 
-cols2423:
+cols2211:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2425
+	JZ      plain2213
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2427
+	JNE     half2215
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2428
+	JMP     both2216
 
-half2427:
+half2215:
 	IMUL3Q $0x00000010, CX, R9
 
-both2428:
+both2216:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2429
+	JNE    far2217
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2429:
+far2217:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2430
+	JNE    half2218
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2431
+	JMP    both2219
 
-half2430:
+half2218:
 	IMUL3Q $0x00000010, CX, R11
 
-both2431:
+both2219:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2432
+	JNE    far2220
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2432:
-	MOVQ $0x00000004, R12
+far2220:
+	MOVQ 16(SP), R12
 
-pair2433:
+row2221:
 	CMPB      40(AX), $0x00
-	JNE       half2434
+	JNE       half2223
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2435
+	JMP       both2224
 
-half2434:
+half2223:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2435:
+both2224:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2436
+	JNE        half2225
 	CMPB       42(AX), $0x00
-	JEQ        near2438
+	JEQ        near2227
+	TESTQ      $0x00000030, R9
+	JNZ        asked2228
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R9
-	JMP        asked2439
+	JMP        asked2228
 
-near2438:
+near2227:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2439:
-	JMP both2437
+asked2228:
+	ADDQ $0x00000010, R9
+	JMP  both2226
 
-half2436:
+half2225:
 	CMPB       42(AX), $0x00
-	JEQ        near2440
+	JEQ        near2229
+	TESTQ      $0x00000038, R9
+	JNZ        asked2230
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000010, R9
-	JMP        asked2441
+	JMP        asked2230
 
-near2440:
+near2229:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
 
-asked2441:
-both2437:
+asked2230:
+	ADDQ $0x00000008, R9
+
+both2226:
 	CMPB      16(AX), $0x00
-	JNE       half2442
+	JNE       half2231
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2443
+	JMP       both2232
 
-half2442:
+half2231:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2443:
+both2232:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2444
+	JNE        half2233
 	CMPB       18(AX), $0x00
-	JEQ        near2446
+	JEQ        near2235
+	TESTQ      $0x00000030, R11
+	JNZ        asked2236
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R11
-	JMP        asked2447
+	JMP        asked2236
 
-near2446:
+near2235:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
 
-asked2447:
-	JMP both2445
+asked2236:
+	ADDQ $0x00000010, R11
+	JMP  both2234
 
-half2444:
+half2233:
 	CMPB       18(AX), $0x00
-	JEQ        near2448
+	JEQ        near2237
+	TESTQ      $0x00000038, R11
+	JNZ        asked2238
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000010, R11
-	JMP        asked2449
+	JMP        asked2238
 
-near2448:
+near2237:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000008, R11
 
-asked2449:
-both2445:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	CMPB        40(AX), $0x00
-	JNE         half2450
-	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2451
+asked2238:
+	ADDQ $0x00000008, R11
 
-half2450:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2451:
-	ADDQ 32(AX), R8
-	CMPB 40(AX), $0x00
-	JNE  half2452
-	CMPB 42(AX), $0x00
-	JEQ  near2454
-	JMP  asked2455
-
-near2454:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2455:
-	JMP both2453
-
-half2452:
-	CMPB 42(AX), $0x00
-	JEQ  near2456
-	JMP  asked2457
-
-near2456:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
-
-asked2457:
-both2453:
-	CMPB      16(AX), $0x00
-	JNE       half2458
-	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2459
-
-half2458:
-	VPMOVZXWD (R10)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2459:
-	ADDQ 8(AX), R10
-	CMPB 16(AX), $0x00
-	JNE  half2460
-	CMPB 18(AX), $0x00
-	JEQ  near2462
-	JMP  asked2463
-
-near2462:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
-
-asked2463:
-	JMP both2461
-
-half2460:
-	CMPB 18(AX), $0x00
-	JEQ  near2464
-	JMP  asked2465
-
-near2464:
-	PREFETCHT0 (R11)
-	ADDQ       $0x00000008, R11
-
-asked2465:
-both2461:
+both2234:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2433
-	JMP         summed2426
+	JZ          rows2222
+	CMPB        40(AX), $0x00
+	JNE         half2239
+	VCVTPS2PD   (R8)(CX*4), Y5
+	JMP         both2240
 
-plain2425:
+half2239:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2240:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2241
+	CMPB       42(AX), $0x00
+	JEQ        near2243
+	TESTQ      $0x00000030, R9
+	JNZ        asked2244
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2244
+
+near2243:
+	PREFETCHT0 (R9)
+
+asked2244:
+	ADDQ $0x00000010, R9
+	JMP  both2242
+
+half2241:
+	CMPB       42(AX), $0x00
+	JEQ        near2245
+	TESTQ      $0x00000038, R9
+	JNZ        asked2246
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2246
+
+near2245:
+	PREFETCHT0 (R9)
+
+asked2246:
+	ADDQ $0x00000008, R9
+
+both2242:
+	CMPB      16(AX), $0x00
+	JNE       half2247
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both2248
+
+half2247:
+	VPMOVZXWD (R10)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2248:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2249
+	CMPB       18(AX), $0x00
+	JEQ        near2251
+	TESTQ      $0x00000030, R11
+	JNZ        asked2252
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2252
+
+near2251:
+	PREFETCHT0 (R11)
+
+asked2252:
+	ADDQ $0x00000010, R11
+	JMP  both2250
+
+half2249:
+	CMPB       18(AX), $0x00
+	JEQ        near2253
+	TESTQ      $0x00000038, R11
+	JNZ        asked2254
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2254
+
+near2253:
+	PREFETCHT0 (R11)
+
+asked2254:
+	ADDQ $0x00000008, R11
+
+both2250:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2222
+	JMP         row2221
+
+rows2222:
+	JMP summed2214
+
+plain2213:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2466
+	JNE    half2255
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2467
+	JMP    both2256
 
-half2466:
+half2255:
 	IMUL3Q $0x00000010, CX, R9
 
-both2467:
+both2256:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2468
+	JNE    far2257
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2468:
-	MOVQ $0x00000004, R10
+far2257:
+	MOVQ 16(SP), R10
 
-pair2469:
+row2258:
 	CMPB      16(AX), $0x00
-	JNE       half2470
+	JNE       half2260
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2471
+	JMP       both2261
 
-half2470:
+half2260:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2471:
+both2261:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2472
+	JNE        half2262
 	CMPB       18(AX), $0x00
-	JEQ        near2474
+	JEQ        near2264
+	TESTQ      $0x00000030, R9
+	JNZ        asked2265
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000020, R9
-	JMP        asked2475
+	JMP        asked2265
 
-near2474:
+near2264:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2475:
-	JMP both2473
+asked2265:
+	ADDQ $0x00000010, R9
+	JMP  both2263
 
-half2472:
+half2262:
 	CMPB       18(AX), $0x00
-	JEQ        near2476
+	JEQ        near2266
+	TESTQ      $0x00000038, R9
+	JNZ        asked2267
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000010, R9
-	JMP        asked2477
+	JMP        asked2267
 
-near2476:
+near2266:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
 
-asked2477:
-both2473:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	CMPB        16(AX), $0x00
-	JNE         half2478
-	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2479
+asked2267:
+	ADDQ $0x00000008, R9
 
-half2478:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2479:
-	ADDQ 8(AX), R8
-	CMPB 16(AX), $0x00
-	JNE  half2480
-	CMPB 18(AX), $0x00
-	JEQ  near2482
-	JMP  asked2483
-
-near2482:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2483:
-	JMP both2481
-
-half2480:
-	CMPB 18(AX), $0x00
-	JEQ  near2484
-	JMP  asked2485
-
-near2484:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
-
-asked2485:
-both2481:
+both2263:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2469
+	JZ          rows2259
+	CMPB        16(AX), $0x00
+	JNE         half2268
+	VCVTPS2PD   (R8)(CX*4), Y3
+	JMP         both2269
 
-summed2426:
+half2268:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2269:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2270
+	CMPB       18(AX), $0x00
+	JEQ        near2272
+	TESTQ      $0x00000030, R9
+	JNZ        asked2273
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2273
+
+near2272:
+	PREFETCHT0 (R9)
+
+asked2273:
+	ADDQ $0x00000010, R9
+	JMP  both2271
+
+half2270:
+	CMPB       18(AX), $0x00
+	JEQ        near2274
+	TESTQ      $0x00000038, R9
+	JNZ        asked2275
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2275
+
+near2274:
+	PREFETCHT0 (R9)
+
+asked2275:
+	ADDQ $0x00000008, R9
+
+both2271:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2259
+	JMP         row2258
+
+rows2259:
+summed2214:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -26326,900 +25055,515 @@ summed2426:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2423
+	JLE     cols2211
 
-cols2424:
+cols2212:
 	CMPQ    CX, DX
-	JGE     row2486
+	JGE     row2276
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2487
+	JZ      plain2277
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2489
+	JNE     half2279
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2490
+	JMP     both2280
 
-half2489:
+half2279:
 	IMUL3Q $0x00000010, CX, R9
 
-both2490:
+both2280:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2491
+	JNE    far2281
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2491:
+far2281:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2492
+	JNE    half2282
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2493
+	JMP    both2283
 
-half2492:
+half2282:
 	IMUL3Q $0x00000010, CX, R11
 
-both2493:
+both2283:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2494
+	JNE    far2284
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2494:
-	MOVQ $0x00000004, R12
+far2284:
+	MOVQ 16(SP), R12
 
-pair2495:
+row2285:
 	CMPB       40(AX), $0x00
-	JNE        half2496
+	JNE        half2287
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2497
+	JMP        both2288
 
-half2496:
+half2287:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2498:
+copy2289:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2498
+	JNZ       copy2289
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2497:
+both2288:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2499
+	JNE        half2290
 	CMPB       42(AX), $0x00
-	JEQ        near2501
+	JEQ        near2292
+	TESTQ      $0x00000030, R9
+	JNZ        asked2293
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R9
-	JMP        asked2502
+	JMP        asked2293
 
-near2501:
+near2292:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2502:
-	JMP both2500
+asked2293:
+	ADDQ $0x00000010, R9
+	JMP  both2291
 
-half2499:
+half2290:
 	CMPB       42(AX), $0x00
-	JEQ        near2503
+	JEQ        near2294
+	TESTQ      $0x00000038, R9
+	JNZ        asked2295
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000010, R9
-	JMP        asked2504
+	JMP        asked2295
 
-near2503:
+near2294:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
 
-asked2504:
-both2500:
+asked2295:
+	ADDQ $0x00000008, R9
+
+both2291:
 	CMPB       16(AX), $0x00
-	JNE        half2505
+	JNE        half2296
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2506
+	JMP        both2297
 
-half2505:
+half2296:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2507:
+copy2298:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2507
+	JNZ       copy2298
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2506:
+both2297:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2508
+	JNE        half2299
 	CMPB       18(AX), $0x00
-	JEQ        near2510
+	JEQ        near2301
+	TESTQ      $0x00000030, R11
+	JNZ        asked2302
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000020, R11
-	JMP        asked2511
+	JMP        asked2302
 
-near2510:
+near2301:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
 
-asked2511:
-	JMP both2509
+asked2302:
+	ADDQ $0x00000010, R11
+	JMP  both2300
 
-half2508:
+half2299:
 	CMPB       18(AX), $0x00
-	JEQ        near2512
+	JEQ        near2303
+	TESTQ      $0x00000038, R11
+	JNZ        asked2304
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	ADDQ       $0x00000010, R11
-	JMP        asked2513
+	JMP        asked2304
 
-near2512:
+near2303:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000008, R11
 
-asked2513:
-both2509:
+asked2304:
+	ADDQ $0x00000008, R11
+
+both2300:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2286
 	CMPB        40(AX), $0x00
-	JNE         half2514
+	JNE         half2305
 	VMASKMOVPS  (R8)(CX*4), X0, X5
 	VCVTPS2PD   X5, Y5
-	JMP         both2515
+	JMP         both2306
 
-half2514:
+half2305:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2516:
+copy2307:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2516
+	JNZ       copy2307
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2515:
-	ADDQ 32(AX), R8
-	CMPB 40(AX), $0x00
-	JNE  half2517
-	CMPB 42(AX), $0x00
-	JEQ  near2519
-	JMP  asked2520
+both2306:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2308
+	CMPB       42(AX), $0x00
+	JEQ        near2310
+	TESTQ      $0x00000030, R9
+	JNZ        asked2311
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2311
 
-near2519:
+near2310:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2520:
-	JMP both2518
+asked2311:
+	ADDQ $0x00000010, R9
+	JMP  both2309
 
-half2517:
-	CMPB 42(AX), $0x00
-	JEQ  near2521
-	JMP  asked2522
+half2308:
+	CMPB       42(AX), $0x00
+	JEQ        near2312
+	TESTQ      $0x00000038, R9
+	JNZ        asked2313
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2313
 
-near2521:
+near2312:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
 
-asked2522:
-both2518:
+asked2313:
+	ADDQ $0x00000008, R9
+
+both2309:
 	CMPB       16(AX), $0x00
-	JNE        half2523
+	JNE        half2314
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2524
+	JMP        both2315
 
-half2523:
+half2314:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2525:
+copy2316:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2525
+	JNZ       copy2316
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2524:
-	ADDQ 8(AX), R10
-	CMPB 16(AX), $0x00
-	JNE  half2526
-	CMPB 18(AX), $0x00
-	JEQ  near2528
-	JMP  asked2529
+both2315:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2317
+	CMPB       18(AX), $0x00
+	JEQ        near2319
+	TESTQ      $0x00000030, R11
+	JNZ        asked2320
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2320
 
-near2528:
+near2319:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000010, R11
 
-asked2529:
-	JMP both2527
+asked2320:
+	ADDQ $0x00000010, R11
+	JMP  both2318
 
-half2526:
-	CMPB 18(AX), $0x00
-	JEQ  near2530
-	JMP  asked2531
+half2317:
+	CMPB       18(AX), $0x00
+	JEQ        near2321
+	TESTQ      $0x00000038, R11
+	JNZ        asked2322
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2322
 
-near2530:
+near2321:
 	PREFETCHT0 (R11)
-	ADDQ       $0x00000008, R11
 
-asked2531:
-both2527:
+asked2322:
+	ADDQ $0x00000008, R11
+
+both2318:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JNZ         pair2495
-	JMP         summed2488
+	JZ          rows2286
+	JMP         row2285
 
-plain2487:
+rows2286:
+	JMP summed2278
+
+plain2277:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2532
+	JNE    half2323
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2533
+	JMP    both2324
 
-half2532:
+half2323:
 	IMUL3Q $0x00000010, CX, R9
 
-both2533:
+both2324:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2534
+	JNE    far2325
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2534:
-	MOVQ $0x00000004, R10
+far2325:
+	MOVQ 16(SP), R10
 
-pair2535:
+row2326:
 	CMPB       16(AX), $0x00
-	JNE        half2536
+	JNE        half2328
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2537
+	JMP        both2329
 
-half2536:
+half2328:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2538:
+copy2330:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2538
+	JNZ       copy2330
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2537:
+both2329:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2539
+	JNE        half2331
 	CMPB       18(AX), $0x00
-	JEQ        near2541
+	JEQ        near2333
+	TESTQ      $0x00000030, R9
+	JNZ        asked2334
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000020, R9
-	JMP        asked2542
+	JMP        asked2334
 
-near2541:
+near2333:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
 
-asked2542:
-	JMP both2540
+asked2334:
+	ADDQ $0x00000010, R9
+	JMP  both2332
 
-half2539:
+half2331:
 	CMPB       18(AX), $0x00
-	JEQ        near2543
+	JEQ        near2335
+	TESTQ      $0x00000038, R9
+	JNZ        asked2336
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	ADDQ       $0x00000010, R9
-	JMP        asked2544
+	JMP        asked2336
 
-near2543:
+near2335:
 	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
 
-asked2544:
-both2540:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	CMPB        16(AX), $0x00
-	JNE         half2545
-	VMASKMOVPS  (R8)(CX*4), X0, X3
-	VCVTPS2PD   X3, Y3
-	JMP         both2546
+asked2336:
+	ADDQ $0x00000008, R9
 
-half2545:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R11
-	SUBQ    CX, R11
-	LEAQ    (R8)(CX*2), R13
-
-copy2547:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy2547
-	VPMOVZXWD (SP), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2546:
-	ADDQ 8(AX), R8
-	CMPB 16(AX), $0x00
-	JNE  half2548
-	CMPB 18(AX), $0x00
-	JEQ  near2550
-	JMP  asked2551
-
-near2550:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000010, R9
-
-asked2551:
-	JMP both2549
-
-half2548:
-	CMPB 18(AX), $0x00
-	JEQ  near2552
-	JMP  asked2553
-
-near2552:
-	PREFETCHT0 (R9)
-	ADDQ       $0x00000008, R9
-
-asked2553:
-both2549:
+both2332:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JNZ         pair2535
+	JZ          rows2327
+	CMPB        16(AX), $0x00
+	JNE         half2337
+	VMASKMOVPS  (R8)(CX*4), X0, X3
+	VCVTPS2PD   X3, Y3
+	JMP         both2338
 
-summed2488:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Y1, (R8)(CX*8)
-	VMOVUPD Y2, (R9)(CX*8)
-
-row2486:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x08, DI
-	JMP  group2358
-
-group2359:
-group2554:
-	CMPQ DI, $0x01
-	JLT  group2555
-	XORQ CX, CX
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols2557
-
-cols2556:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Y1
-	VMOVUPD (R9)(CX*8), Y3
-	VMOVUPD 32(R8)(CX*8), Y2
-	VMOVUPD 32(R9)(CX*8), Y4
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2558
-	VMOVUPD (R8)(CX*8), Y5
-	MOVQ    72(AX), R9
-	VMOVUPD (R9)(CX*8), Y7
-	VMOVUPD 32(R8)(CX*8), Y6
-	MOVQ    72(AX), R8
-	VMOVUPD 32(R8)(CX*8), Y8
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2560
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2561
-
-half2560:
-	IMUL3Q $0x00000002, CX, R9
-
-both2561:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2562
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2562:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2563
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2564
-
-half2563:
-	IMUL3Q $0x00000002, CX, R10
-
-both2564:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2565
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2565:
-	CMPB      40(AX), $0x00
-	JNE       half2566
-	VCVTPS2PD (R8)(CX*4), Y9
-	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2567
-
-half2566:
-	VPMOVZXWD (R8)(CX*2), X9
-	VPSLLD    $0x10, X9, X9
-	VCVTPS2PD X9, Y9
-	VPMOVZXWD 8(R8)(CX*2), X10
-	VPSLLD    $0x10, X10, X10
-	VCVTPS2PD X10, Y10
-
-both2567:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half2568
-	VCVTPS2PD (R9)(CX*4), Y11
-	VCVTPS2PD 16(R9)(CX*4), Y12
-	JMP       both2569
-
-half2568:
-	VPMOVZXWD (R9)(CX*2), X11
-	VPSLLD    $0x10, X11, X11
-	VCVTPS2PD X11, Y11
-	VPMOVZXWD 8(R9)(CX*2), X12
-	VPSLLD    $0x10, X12, X12
-	VCVTPS2PD X12, Y12
-
-both2569:
-	ADDQ        8(AX), R9
-	VSUBPD      Y5, Y11, Y11
-	VMULPD      Y7, Y11, Y11
-	VADDPD      Y9, Y1, Y1
-	VFMADD231PD Y9, Y11, Y3
-	VSUBPD      Y6, Y12, Y12
-	VMULPD      Y8, Y12, Y12
-	VADDPD      Y10, Y2, Y2
-	VFMADD231PD Y10, Y12, Y4
-	JMP         summed2559
-
-plain2558:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2570
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2571
-
-half2570:
-	IMUL3Q $0x00000002, CX, R9
-
-both2571:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2572
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2572:
-	CMPB      16(AX), $0x00
-	JNE       half2573
-	VCVTPS2PD (R8)(CX*4), Y5
-	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2574
-
-half2573:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-	VPMOVZXWD 8(R8)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2574:
-	ADDQ        8(AX), R8
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y5, Y3
-	VADDPD      Y6, Y2, Y2
-	VFMADD231PD Y6, Y6, Y4
-
-summed2559:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Y1, (R8)(CX*8)
-	VMOVUPD Y3, (R9)(CX*8)
-	VMOVUPD Y2, 32(R8)(CX*8)
-	VMOVUPD Y4, 32(R9)(CX*8)
-	ADDQ    $0x08, CX
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JLE     cols2556
-
-cols2557:
-	LEAQ 4(CX), R8
-	CMPQ R8, DX
-	JGT  cols2576
-
-cols2575:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Y1
-	VMOVUPD (R9)(CX*8), Y2
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2577
-	VMOVUPD (R8)(CX*8), Y3
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Y4
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2579
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2580
-
-half2579:
-	IMUL3Q $0x00000002, CX, R9
-
-both2580:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2581
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2581:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2582
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2583
-
-half2582:
-	IMUL3Q $0x00000002, CX, R10
-
-both2583:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2584
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2584:
-	CMPB      40(AX), $0x00
-	JNE       half2585
-	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2586
-
-half2585:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2586:
-	ADDQ      32(AX), R8
-	CMPB      16(AX), $0x00
-	JNE       half2587
-	VCVTPS2PD (R9)(CX*4), Y6
-	JMP       both2588
-
-half2587:
-	VPMOVZXWD (R9)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2588:
-	ADDQ        8(AX), R9
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2578
-
-plain2577:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2589
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2590
-
-half2589:
-	IMUL3Q $0x00000002, CX, R9
-
-both2590:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2591
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2591:
-	CMPB      16(AX), $0x00
-	JNE       half2592
-	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2593
-
-half2592:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2593:
-	ADDQ        8(AX), R8
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-
-summed2578:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Y1, (R8)(CX*8)
-	VMOVUPD Y2, (R9)(CX*8)
-	ADDQ    $0x04, CX
-	LEAQ    4(CX), R8
-	CMPQ    R8, DX
-	JLE     cols2575
-
-cols2576:
-	CMPQ    CX, DX
-	JGE     row2594
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Y1
-	VMOVUPD (R9)(CX*8), Y2
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2595
-	VMOVUPD (R8)(CX*8), Y3
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Y4
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2597
-	IMUL3Q  $0x00000004, CX, R9
-	JMP     both2598
-
-half2597:
-	IMUL3Q $0x00000002, CX, R9
-
-both2598:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2599
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2599:
-	MOVQ   BX, R9
-	CMPB   16(AX), $0x00
-	JNE    half2600
-	IMUL3Q $0x00000004, CX, R10
-	JMP    both2601
-
-half2600:
-	IMUL3Q $0x00000002, CX, R10
-
-both2601:
-	ADDQ   BX, R10
-	CMPB   18(AX), $0x00
-	JNE    far2602
-	MOVQ   8(AX), R11
-	IMUL3Q $0x00000001, R11, R11
-	ADDQ   R11, R10
-
-far2602:
-	CMPB       40(AX), $0x00
-	JNE        half2603
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	JMP        both2604
-
-half2603:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R10
-	SUBQ    CX, R10
-	LEAQ    (R8)(CX*2), R12
-
-copy2605:
-	MOVW      -2(R12)(R10*2), R11
-	MOVW      R11, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy2605
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2604:
-	ADDQ       32(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2606
-	VMASKMOVPS (R9)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both2607
-
-half2606:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (R9)(CX*2), R11
-
-copy2608:
-	MOVW      -2(R11)(R8*2), R10
-	MOVW      R10, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy2608
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2607:
-	ADDQ        8(AX), R9
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2596
-
-plain2595:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2609
-	IMUL3Q $0x00000004, CX, R9
-	JMP    both2610
-
-half2609:
-	IMUL3Q $0x00000002, CX, R9
-
-both2610:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2611
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000001, R10, R10
-	ADDQ   R10, R9
-
-far2611:
-	CMPB       16(AX), $0x00
-	JNE        half2612
-	VMASKMOVPS (R8)(CX*4), X0, X3
-	VCVTPS2PD  X3, Y3
-	JMP        both2613
-
-half2612:
+half2337:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (R8)(CX*2), R11
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (R8)(CX*2), R13
 
-copy2614:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy2614
+copy2339:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy2339
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2613:
-	ADDQ        8(AX), R8
+both2338:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2340
+	CMPB       18(AX), $0x00
+	JEQ        near2342
+	TESTQ      $0x00000030, R9
+	JNZ        asked2343
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2343
+
+near2342:
+	PREFETCHT0 (R9)
+
+asked2343:
+	ADDQ $0x00000010, R9
+	JMP  both2341
+
+half2340:
+	CMPB       18(AX), $0x00
+	JEQ        near2344
+	TESTQ      $0x00000038, R9
+	JNZ        asked2345
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2345
+
+near2344:
+	PREFETCHT0 (R9)
+
+asked2345:
+	ADDQ $0x00000008, R9
+
+both2341:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2327
+	JMP         row2326
 
-summed2596:
+rows2327:
+summed2278:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2594:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x01, DI
-	JMP  group2554
-
-group2555:
+row2276:
+	MOVQ  8(AX), CX
+	IMULQ 16(SP), CX
+	ADDQ  CX, BX
+	MOVQ  32(AX), CX
+	IMULQ 16(SP), CX
+	ADDQ  CX, SI
+	SUBQ  16(SP), DI
+	JNZ   group2145
 	VZEROUPPER
 	RET
 
@@ -27237,30 +25581,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2616
+	JEQ     skip2347
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2616:
+skip2347:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2617:
+rows2348:
 	CMPQ BX, 16(SP)
-	JGE  none2618
+	JGE  none2349
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2619
+	JMP  row2350
 
-none2618:
+none2349:
 	XORQ DI, DI
 
-row2619:
+row2350:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -27268,198 +25612,198 @@ row2619:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2621
+	JGT          cols2352
 
-cols2620:
+cols2351:
 	CMPB       16(AX), $0x00
-	JNE        half2622
+	JNE        half2353
 	TESTQ      DI, DI
-	JZ         near2624
+	JZ         near2355
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2625
+	JNZ        asked2356
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2626
+	JNZ        same2357
 	ADDQ       $0x00003000, DI
 
-same2626:
-	JMP asked2625
+same2357:
+	JMP asked2356
 
-near2624:
+near2355:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2625:
+asked2356:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2623
+	JMP    both2354
 
-half2622:
+half2353:
 	TESTQ      DI, DI
-	JZ         near2627
+	JZ         near2358
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2628
+	JNZ        asked2359
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2629
+	JNZ        same2360
 	ADDQ       $0x00003000, DI
 
-same2629:
-	JMP asked2628
+same2360:
+	JMP asked2359
 
-near2627:
+near2358:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2628:
+asked2359:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2623:
+both2354:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2620
+	JLE  cols2351
 
-cols2621:
+cols2352:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2631
+	JGT  cols2362
 
-cols2630:
+cols2361:
 	CMPB       16(AX), $0x00
-	JNE        half2632
+	JNE        half2363
 	TESTQ      DI, DI
-	JZ         near2634
+	JZ         near2365
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2635
+	JNZ        asked2366
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2636
+	JNZ        same2367
 	ADDQ       $0x00003000, DI
 
-same2636:
-	JMP asked2635
+same2367:
+	JMP asked2366
 
-near2634:
+near2365:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2635:
+asked2366:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2633
+	JMP     both2364
 
-half2632:
+half2363:
 	TESTQ      DI, DI
-	JZ         near2637
+	JZ         near2368
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2638
+	JNZ        asked2369
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2639
+	JNZ        same2370
 	ADDQ       $0x00003000, DI
 
-same2639:
-	JMP asked2638
+same2370:
+	JMP asked2369
 
-near2637:
+near2368:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2638:
+asked2369:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2633:
+both2364:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2630
+	JLE    cols2361
 
-cols2631:
+cols2362:
 	CMPQ       CX, DX
-	JGE        row2640
+	JGE        row2371
 	CMPB       16(AX), $0x00
-	JNE        half2641
+	JNE        half2372
 	TESTQ      DI, DI
-	JZ         near2643
+	JZ         near2374
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2644
+	JNZ        asked2375
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2645
+	JNZ        same2376
 	ADDQ       $0x00003000, DI
 
-same2645:
-	JMP asked2644
+same2376:
+	JMP asked2375
 
-near2643:
+near2374:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2644:
+asked2375:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2642
+	JMP        both2373
 
-half2641:
+half2372:
 	TESTQ      DI, DI
-	JZ         near2646
+	JZ         near2377
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2647
+	JNZ        asked2378
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2648
+	JNZ        same2379
 	ADDQ       $0x00003000, DI
 
-same2648:
-	JMP asked2647
+same2379:
+	JMP asked2378
 
-near2646:
+near2377:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2647:
+asked2378:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2649:
+copy2380:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2649
+	JNZ       copy2380
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2642:
+both2373:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2640:
+row2371:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -27470,64 +25814,64 @@ row2640:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2651:
+next2382:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2653
+	JGT     last2384
 	CMPB    16(AX), $0x00
-	JNE     half2654
+	JNE     half2385
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2655
+	JMP     both2386
 
-half2654:
+half2385:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2655:
+both2386:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2650
+	JNZ       found2381
 	ADDQ      $0x08, CX
-	JMP       next2651
+	JMP       next2382
 
-last2653:
+last2384:
 	CMPQ       CX, DX
-	JGE        end2652
+	JGE        end2383
 	CMPB       16(AX), $0x00
-	JNE        half2656
+	JNE        half2387
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2657
+	JMP        both2388
 
-half2656:
+half2387:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2658:
+copy2389:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2658
+	JNZ       copy2389
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2657:
+both2388:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2650
+	JNZ       found2381
 	MOVQ      DX, CX
-	JMP       end2652
+	JMP       end2383
 
-found2650:
+found2381:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2652:
+end2383:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -27535,7 +25879,7 @@ end2652:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2617
+	JNZ     rows2348
 	VZEROUPPER
 	RET
 
@@ -27556,9 +25900,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2660
+	JGT     cols2391
 
-cols2659:
+cols2390:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -27588,11 +25932,11 @@ cols2659:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2659
+	JLE          cols2390
 
-cols2660:
+cols2391:
 	CMPQ         CX, DX
-	JGE          row2661
+	JGE          row2392
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -27620,7 +25964,7 @@ cols2660:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2661:
+row2392:
 	VZEROUPPER
 	RET
 
@@ -27639,77 +25983,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2663
+	JGT     cols2394
 
-cols2662:
+cols2393:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2664
+	JZ           skip2395
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2665
+	JNE          first2396
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2665:
+first2396:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2666
+	JEQ         plain2397
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2667
+	JMP         moved2398
 
-plain2666:
+plain2397:
 	VMOVAPS Y4, Y2
 
-moved2667:
-skip2664:
+moved2398:
+skip2395:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2662
+	JLE          cols2393
 
-cols2663:
+cols2394:
 	CMPQ         CX, DX
-	JGE          row2668
+	JGE          row2399
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2669
+	JZ           skip2400
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2670
+	JNE          first2401
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2670:
+first2401:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2671
+	JEQ         plain2402
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2672
+	JMP         moved2403
 
-plain2671:
+plain2402:
 	VMOVAPS Y4, Y2
 
-moved2672:
-skip2669:
+moved2403:
+skip2400:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2668:
+row2399:
 	VZEROUPPER
 	RET
 
@@ -27728,40 +26072,40 @@ TEXT ·keptAVX512(SB), $1056-8
 	VPADDQ       Z0, Z3, Z3
 	VPSLLQ       $0x03, Z0, Z4
 	TESTQ        DX, DX
-	JNZ          list2673
+	JNZ          list2404
 	VPBROADCASTD 16(AX), Y5
 	VPADDD       elementEight<>+0(SB), Y5, Y5
 	VPMOVZXDQ    Y5, Z5
 	VPMULLQ      Z0, Z5, Z5
 	VPADDQ       Z5, Z3, Z3
 
-list2673:
+list2404:
 	VPBROADCASTW 20(AX), Z5
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	CMPW         20(AX), $0x8000
-	JNE          other2675
+	JNE          other2406
 	CMPQ         CX, $0x08
-	JGT          wider2677
+	JGT          wider2408
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	MOVQ         $0x0101010101010101, DI
 	IMULQ        DI, AX
 
-eight2678:
+eight2409:
 	TESTQ     DX, DX
-	JNZ       list2679
+	JNZ       list2410
 	VMOVDQA64 Z3, Z5
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2680
+	JMP       have2411
 
-list2679:
+list2410:
 	VPMOVZXDQ (DX), Z5
 	VPMULLQ   Z0, Z5, Z5
 	VPADDQ    Z3, Z5, Z5
 	ADDQ      $0x20, DX
 
-have2680:
+have2411:
 	VPSRLQ  $0x1e, Z5, Z6
 	VPXORQ  Z6, Z5, Z5
 	VPMULLQ Z1, Z5, Z5
@@ -27776,10 +26120,10 @@ have2680:
 	MOVQ    DI, (SI)
 	ADDQ    CX, SI
 	SUBQ    $0x08, BX
-	JNZ     eight2678
-	JMP     kept2674
+	JNZ     eight2409
+	JMP     kept2405
 
-wider2677:
+wider2408:
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	VPBROADCASTQ AX, Z5
@@ -27794,20 +26138,20 @@ wider2677:
 	VMOVDQU64    Z8, 88(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z7
 
-eight2681:
+eight2412:
 	TESTQ     DX, DX
-	JNZ       list2682
+	JNZ       list2413
 	VMOVDQA64 Z3, Z8
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2683
+	JMP       have2414
 
-list2682:
+list2413:
 	VPMOVZXDQ (DX), Z8
 	VPMULLQ   Z0, Z8, Z8
 	VPADDQ    Z3, Z8, Z8
 	ADDQ      $0x20, DX
 
-have2683:
+have2414:
 	VPSRLQ    $0x1e, Z8, Z10
 	VPXORQ    Z10, Z8, Z8
 	VPMULLQ   Z1, Z8, Z8
@@ -27848,32 +26192,32 @@ have2683:
 	MOVQ      AX, (SI)(DI*1)
 	ADDQ      CX, SI
 	SUBQ      $0x08, BX
-	JNZ       eight2681
-	JMP       half2676
+	JNZ       eight2412
+	JMP       half2407
 
-other2675:
+other2406:
 	CMPQ      CX, $0x08
-	JGT       wider2684
+	JGT       wider2415
 	VMOVDQU32 elementPairs4<>+0(SB), Z8
 	MOVQ      $-1, AX
 	BZHIQ     CX, AX, AX
 	MOVQ      $0x0101010101010101, DI
 	IMULQ     DI, AX
 
-eight2685:
+eight2416:
 	TESTQ     DX, DX
-	JNZ       list2686
+	JNZ       list2417
 	VMOVDQA64 Z3, Z9
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2687
+	JMP       have2418
 
-list2686:
+list2417:
 	VPMOVZXDQ (DX), Z9
 	VPMULLQ   Z0, Z9, Z9
 	VPADDQ    Z3, Z9, Z9
 	ADDQ      $0x20, DX
 
-have2687:
+have2418:
 	VPSRLQ     $0x1e, Z9, Z10
 	VPXORQ     Z10, Z9, Z9
 	VPMULLQ    Z1, Z9, Z9
@@ -27915,12 +26259,12 @@ have2687:
 	MOVQ       DI, (SI)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2685
-	JMP        kept2674
+	JNZ        eight2416
+	JMP        kept2405
 
-wider2684:
+wider2415:
 	CMPQ         CX, $0x10
-	JGT          wider2688
+	JGT          wider2419
 	VMOVDQU32    elementPairs2<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -27936,20 +26280,20 @@ wider2684:
 	VMOVDQU64    Z12, 256(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2689:
+eight2420:
 	TESTQ     DX, DX
-	JNZ       list2690
+	JNZ       list2421
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2691
+	JMP       have2422
 
-list2690:
+list2421:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2691:
+have2422:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -28047,12 +26391,12 @@ have2691:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2689
-	JMP        kept2674
+	JNZ        eight2420
+	JMP        kept2405
 
-wider2688:
+wider2419:
 	CMPQ         CX, $0x20
-	JGT          wider2692
+	JGT          wider2423
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -28068,20 +26412,20 @@ wider2688:
 	VMOVDQU64    Z12, 416(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2693:
+eight2424:
 	TESTQ     DX, DX
-	JNZ       list2694
+	JNZ       list2425
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2695
+	JMP       have2426
 
-list2694:
+list2425:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2695:
+have2426:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -28235,12 +26579,12 @@ have2695:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2693
-	JMP        kept2674
+	JNZ        eight2424
+	JMP        kept2405
 
-wider2692:
+wider2423:
 	CMPQ         CX, $0x28
-	JGT          wider2696
+	JGT          wider2427
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -28258,20 +26602,20 @@ wider2692:
 	VMOVDQU64    Z13, 608(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2697:
+eight2428:
 	TESTQ     DX, DX
-	JNZ       list2698
+	JNZ       list2429
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2699
+	JMP       have2430
 
-list2698:
+list2429:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2699:
+have2430:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -28456,12 +26800,12 @@ have2699:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2697
-	JMP        kept2674
+	JNZ        eight2428
+	JMP        kept2405
 
-wider2696:
+wider2427:
 	CMPQ         CX, $0x30
-	JGT          wider2700
+	JGT          wider2431
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -28479,20 +26823,20 @@ wider2696:
 	VMOVDQU64    Z13, 800(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2701:
+eight2432:
 	TESTQ     DX, DX
-	JNZ       list2702
+	JNZ       list2433
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2703
+	JMP       have2434
 
-list2702:
+list2433:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2703:
+have2434:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -28705,12 +27049,12 @@ have2703:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2701
-	JMP        kept2674
+	JNZ        eight2432
+	JMP        kept2405
 
-wider2700:
+wider2431:
 	CMPQ         CX, $0x40
-	JGT          wider2704
+	JGT          wider2435
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -28728,20 +27072,20 @@ wider2700:
 	VMOVDQU64    Z13, 992(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2705:
+eight2436:
 	TESTQ     DX, DX
-	JNZ       list2706
+	JNZ       list2437
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2707
+	JMP       have2438
 
-list2706:
+list2437:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2707:
+have2438:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -29010,12 +27354,12 @@ have2707:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2705
-	JMP        kept2674
+	JNZ        eight2436
+	JMP        kept2405
 
-wider2704:
-half2676:
-kept2674:
+wider2435:
+half2407:
+kept2405:
 	SFENCE
 	VZEROUPPER
 	RET

@@ -95,44 +95,47 @@ func (d *doubles) half(p reg.GPVirtual, i int, v vec, rest bool) {
 	VCVTPS2PD(narrow, v)
 }
 
-// columnSumsKernel takes eight rows at a time, so that the sums are loaded and stored
-// once for eight.
+// columnSumsKernel takes several rows at a time, so that the sums are loaded and stored once for all of them.
 func columnSumsKernel(s set) {
-	d := begin(s, "columnSums", "ColumnSums").doubles()
+	d, done := begin(s, "columnSums", "ColumnSums").doubles(), label("done")
 	x, dy := d.load("X.Data"), d.load("Dy.Data")
 	d.left = d.load("Rows")
 	if s.zmm {
-		d.halfSums(x, dy)
+		d.halfSums(x, dy, done)
 	}
-	for _, group := range []int{sumRows, 1} {
-		d.rowGroups(group, x, dy, func() {
-			d.columns(func(n int, rest bool) { d.sumGroup(x, dy, group, n, rest) })
-		})
-	}
+	d.rowGroups(8, x, dy, func(g rowGroup) {
+		d.columns(func(n int, rest bool) { d.sumGroup(x, dy, g, n, rest) })
+	})
+	Label(done)
 	d.end()
 }
 
-// sumRows is how many rows are added up at a time.
-const sumRows = 8
+// rowGroup is rows that are added up at a time: at most so many, fewer where there are no more.
+type rowGroup struct {
+	most  int
+	count Mem
+}
 
-// rowGroups runs body while there are so many rows left.
-func (d *doubles) rowGroups(group int, x, dy reg.GPVirtual, body func()) {
-	again, end := label("group"), label("group")
+// rowGroups runs body on all rows.
+func (d *doubles) rowGroups(most int, x, dy reg.GPVirtual, body func(g rowGroup)) {
+	g, n, again := rowGroup{most, AllocLocal(8)}, GP64(), label("group")
 	Label(again)
-	CMPQ(d.left, Imm(uint64(group)))
-	JLT(LabelRef(end))
-	body()
-	for range group {
-		ADDQ(d.field("X.Stride"), x)
-		ADDQ(d.field("Dy.Stride"), dy)
+	MOVQ(U32(uint32(most)), n)
+	CMPQ(d.left, n)
+	CMOVQLT(d.left, n)
+	MOVQ(n, g.count)
+	body(g)
+	for i, p := range []reg.GPVirtual{x, dy} {
+		next := d.load([]string{"X", "Dy"}[i] + ".Stride")
+		IMULQ(g.count, next)
+		ADDQ(next, p)
 	}
-	SUBQ(Imm(uint64(group)), d.left)
-	JMP(LabelRef(again))
-	Label(end)
+	SUBQ(g.count, d.left)
+	JNZ(LabelRef(again))
 }
 
 // sumGroup adds n vectors from column j on of a group of rows.
-func (d *doubles) sumGroup(x, dy reg.GPVirtual, group, n int, rest bool) {
+func (d *doubles) sumGroup(x, dy reg.GPVirtual, group rowGroup, n int, rest bool) {
 	s0, s1 := d.regs(n), d.regs(n)
 	first, other := d.load("First"), d.load("Other")
 	for i := range n {
@@ -176,64 +179,61 @@ func (d *doubles) sumGroup(x, dy reg.GPVirtual, group, n int, rest bool) {
 
 // eachRow runs body on what read makes of n vectors from column j on of each of a group of rows. Meanwhile it asks for as
 // many lines, as if rows were read one after the other: of the next group, or across pages.
-func (k *kernel) eachRow(blocks []string, rows []reg.GPVirtual, group, n int, read func(block string, row reg.GPVirtual) []vec, body func(v [][]vec)) {
+func (k *kernel) eachRow(blocks []string, rows []reg.GPVirtual, group rowGroup, n int, read func(block string, row reg.GPVirtual) []vec, body func(v [][]vec)) {
 	at, pos := make([]reg.GPVirtual, len(rows)), make([]reg.GPVirtual, len(rows))
 	for b, p := range rows {
 		at[b], pos[b] = GP64(), GP64()
 		MOVQ(p, at[b])
-		k.bySize(blocks[b], func(size int) { IMUL3Q(U32(uint32(group*size)), k.j, pos[b]) })
+		k.bySize(blocks[b], func(size int) { IMUL3Q(U32(uint32(group.most*size)), k.j, pos[b]) })
 		ADDQ(p, pos[b])
 		k.unlessFar(blocks[b], func() {
 			next := k.load(blocks[b] + ".Stride")
-			IMUL3Q(U32(uint32(group)), next, next)
+			IMUL3Q(U32(uint32(group.most)), next, next)
 			ADDQ(next, pos[b])
 		})
 	}
-	step := func(ask func(b int)) {
+	left, again, end := GP64(), label("row"), label("rows")
+	MOVQ(group.count, left)
+	Label(again)
+	turns := 1
+	if !k.zmm { // so little work that a loop whose end is not foreseen takes a quarter of its time
+		turns = 2
+	}
+	for range turns {
 		var v [][]vec
 		for b := range rows {
 			v = append(v, read(blocks[b], at[b]))
 			ADDQ(k.field(blocks[b]+".Stride"), at[b])
-			ask(b)
+			k.bySize(blocks[b], func(size int) { k.askRow(blocks[b], pos[b], n*k.lanes*size) })
 		}
 		body(v)
+		DECQ(left)
+		JZ(LabelRef(end))
 	}
-	if group == 1 {
-		step(func(int) {})
-		return
-	}
-	pairs, again := GP64(), label("pair")
-	MOVQ(U32(uint32(group/2)), pairs)
-	Label(again)
-	for row := range 2 {
-		step(func(b int) {
-			k.bySize(blocks[b], func(size int) { k.askPair(blocks[b], pos[b], row == 0, 2*n*k.lanes*size) })
-		})
-	}
-	DECQ(pairs)
-	JNZ(LabelRef(again))
+	JMP(LabelRef(again))
+	Label(end)
 }
 
-// askPair asks for as many bytes of a block as two rows are read of: across pages with the first of them, else half with
-// each.
-func (k *kernel) askPair(block string, p reg.GPVirtual, first bool, bytes int) {
+// askRow asks for as many bytes of a block as are read of a row; across pages for a line where they begin one.
+func (k *kernel) askRow(block string, p reg.GPVirtual, bytes int) {
 	lines, near, done := max(1, bytes/64), label("near"), label("asked")
 	CMPB(k.field(block+".Far"), Imm(0))
 	JEQ(LabelRef(near))
-	if first {
-		next := GP64()
-		MOVQ(p, next)
-		turnedAcross(next, lines)
-		askAcross(next, lines)
-		ADDQ(U32(uint32(bytes)), p)
+	if bytes < 64 {
+		TESTQ(U32(uint32(64-bytes)), p)
+		JNZ(LabelRef(done))
 	}
+	next := GP64()
+	MOVQ(p, next)
+	turnedAcross(next, lines)
+	askAcross(next, lines)
 	JMP(LabelRef(done))
 	Label(near)
-	for line := 0; line < bytes/2; line += 64 {
-		PREFETCHT0(Mem{Base: p, Disp: line})
+	for line := range lines {
+		PREFETCHT0(Mem{Base: p, Disp: 64 * line})
 	}
-	ADDQ(U32(uint32(bytes/2)), p)
 	Label(done)
+	ADDQ(U32(uint32(bytes)), p)
 }
 
 // unlessFar runs body if a block is not far.
@@ -245,11 +245,10 @@ func (k *kernel) unlessFar(block string, body func()) {
 	Label(far)
 }
 
-// halfSums takes bfloat16 rows sixteen at a time. Their squares are exact in float32
+// halfSums takes bfloat16 rows sixteen at a time, and jumps. Their squares are exact in float32
 // and a sum of sixteen loses less than their storage did, so only the sums are
 // widened. It works on sixteen columns, for which there is room.
-func (d *doubles) halfSums(x, dy reg.GPVirtual) {
-	const group = 16
+func (d *doubles) halfSums(x, dy reg.GPVirtual, done string) {
 	skip := label("wide")
 	CMPB(d.field("X.BF16"), Imm(0))
 	JEQ(LabelRef(skip))
@@ -260,7 +259,7 @@ func (d *doubles) halfSums(x, dy reg.GPVirtual) {
 	k := *d.kernel
 	k.lanes *= 2
 	k.prepareTail()
-	d.rowGroups(group, x, dy, func() {
+	d.rowGroups(16, x, dy, func(group rowGroup) {
 		k.columnsBy(2, func(n int, rest bool) {
 			s0, s1 := k.zeros(n), k.zeros(n)
 			read := func(_ string, row reg.GPVirtual) []vec {
@@ -300,6 +299,7 @@ func (d *doubles) halfSums(x, dy reg.GPVirtual) {
 			}
 		})
 	})
+	JMP(LabelRef(done))
 	Label(skip)
 }
 
