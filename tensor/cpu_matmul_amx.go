@@ -10,7 +10,7 @@ import (
 // float32. It takes rows of most widths as they lie (see simd.Tiles16). Sums are float32
 // throughout. A float32 small side, that is weights, is rounded to bfloat16 first.
 // Short rows that nothing comes after have a way of their own (cpu_matmul_short.go), and gradients of weights of few
-// columns (cpu_matmul_outer16.go).
+// columns (cpu_matmul_outer16.go, cpu_matmul_outer_square16.go).
 
 func up32(n int) int { return (n + 31) &^ 31 }
 
@@ -174,8 +174,8 @@ func (c *CPU) tallTall16(dst, a, b Matrix, op MatMul) {
 	if outerWide(a, b) && a.contiguous() && c.tallTallOuterWide16(dst, a, b, op) {
 		return
 	}
-	if k := folds(dst, a, b); k > 1 && !c.outer16(b, a) {
-		c.tallTallFolded(dst, a, b, op, k)
+	if outerSquare16(a, b) {
+		c.tallTallOuterSquare16(dst, a, b, op)
 		return
 	}
 	if dst.Cols < dst.Rows {
@@ -225,33 +225,6 @@ func (c *CPU) sumGroups16(sums, a, b Matrix, g tallTall) {
 		}
 	})
 	c.Free(room)
-}
-
-// folds is how many rows of a and b can be seen as one: of narrow rows without gaps as many as fill a panel.
-func folds(dst, a, b Matrix) int {
-	wide := max(dst.Rows, dst.Cols)
-	if 2*wide > 32 || a.Rows < 32 || !a.contiguous() || !b.contiguous() {
-		return 1
-	}
-	return 32 / wide
-}
-
-// tallTallFolded sees each k rows as one, k times as wide. Of the product of these the result is k blocks on
-// the diagonal, added up; packing takes a k-th of the time. Rows that are left over are a block by themselves.
-func (c *CPU) tallTallFolded(dst, a, b Matrix, op MatMul, k int) {
-	m, n := dst.Rows, dst.Cols
-	sides := []Matrix{a, b}
-	rest := fold(k, sides)
-	wide := c.Scratch(F32, k*m, k*n)
-	c.tallTall16(wide, sides[0], sides[1], MatMul{})
-	blocks := c.Scratch(F32, k+1, m*n)
-	for i := range k {
-		c.activateSerial(dense(blocks.row(i), m, n), wide.Slice(i*m, (i+1)*m).Columns(i*n, (i+1)*n), After{})
-	}
-	c.tallTall16(dense(blocks.row(k), m, n), rest[0], rest[1], MatMul{})
-	c.addGroups(dst, blocks, n, op)
-	c.Free(blocks)
-	c.Free(wide)
 }
 
 // slice16 is what one thread needs to add a slice of rows to the sums of its group.

@@ -31,23 +31,26 @@ func (c *CPU) tallTallOuter16(dst, a, b Matrix, op MatMul) {
 		sum := dense(sums.row(group), g.m, g.n)
 		zeroRows(sum)
 		*t = simd.Outer16{C: sum.base(), CRow: 4 * g.n, Left: g.m, Cols: g.n, Room: room.row(thread), Add: 1}
-		run := func(a, b Matrix) {
-			if a.Rows > 0 {
-				t.A, t.B, t.Units = a.base(), b.base(), a.Rows/simd.OuterUnit
-				t.Run(c.level)
-			}
-		}
-		whole := lo + (hi-lo)/simd.OuterUnit*simd.OuterUnit
-		run(a.Slice(lo, whole), b.Slice(lo, whole))
-		if whole < hi {
-			tail := tails.row16(thread)
-			run(wholeUnit(tail, a.Slice(whole, hi)), wholeUnit(tail[simd.OuterUnit*g.m:], b.Slice(whole, hi)))
-		}
+		inUnits(a.Slice(lo, hi), b.Slice(lo, hi), tails.row16(thread), func(a, b Matrix) {
+			t.A, t.B, t.Units = a.base(), b.base(), a.Rows/simd.OuterUnit
+			t.Run(c.level)
+		})
 	})
 	c.Free(tails)
 	c.Free(room)
 	c.addGroups(dst, sums, g.n, op)
 	c.Free(sums)
+}
+
+// inUnits calls run with all whole units of a's and b's rows, and with those that are left, which tail has room for.
+func inUnits(a, b Matrix, tail []uint16, run func(a, b Matrix)) {
+	whole := a.Rows / simd.OuterUnit * simd.OuterUnit
+	if whole > 0 {
+		run(a.Slice(0, whole), b.Slice(0, whole))
+	}
+	if whole < a.Rows {
+		run(wholeUnit(tail, a.Slice(whole, a.Rows)), wholeUnit(tail[simd.OuterUnit*a.Cols:], b.Slice(whole, b.Rows)))
+	}
 }
 
 // wholeUnit is rows, fewer than a unit, with rows of zeros after them.

@@ -31,19 +31,11 @@ func (c *CPU) tallTallOuterWide16(dst, a, b Matrix, op MatMul) bool {
 	steps := make([]perCore[simd.OuterWide16], c.threads)
 	sums := c.outerWideSums(a, newOuter16(a, b), simd.OuterWide16Sums(n), func(sum Matrix, lo, hi, thread int) {
 		t := &steps[thread].of
-		run := func(a, b Matrix) {
+		inUnits(a.Slice(lo, hi), b.Slice(lo, hi), tails.row16(thread), func(a, b Matrix) {
 			*t = simd.OuterWide16{A: a.base(), B: b.base(), C: sum.base(), BRow: 2 * b.stride, Units: a.Rows / simd.OuterUnit,
 				Left: m, Cols: n, Room: room.row(thread)}
 			t.Run(c.level)
-		}
-		whole := lo + (hi-lo)/simd.OuterUnit*simd.OuterUnit
-		if lo < whole {
-			run(a.Slice(lo, whole), b.Slice(lo, whole))
-		}
-		if whole < hi {
-			tail := tails.row16(thread)
-			run(wholeUnit(tail, a.Slice(whole, hi)), wholeUnit(tail[simd.OuterUnit*m:], b.Slice(whole, hi)))
-		}
+		})
 	})
 	c.Free(tails)
 	c.Free(room)

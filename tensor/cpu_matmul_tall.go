@@ -63,6 +63,9 @@ func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
 			g = newOuterThirds(a, b)
 		}
 		return g.groups, g.m*g.n + roomsApart/4
+	case c.level >= simd.AMX && a.dtype == BF16 && b.dtype == BF16 && (outerSquare16(a, b) || outerSquare16(b, a)):
+		g := newOuterSquare16(a, b)
+		return g.groups, g.m*g.n + roomsApart/4
 	case c.level >= simd.AMX:
 		m, n := up32(dst.Rows), up32(dst.Cols)
 		return newSplitGroups(a.Rows, m, n, 256).groups, m * n

@@ -29,6 +29,8 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	switch {
 	case op.TransA && narrow && b.dtype == BF16 && (c.outer16(a, b) || c.outer16(b, a)):
 		return 4*simd.OuterRoom + 2*simd.OuterUnit*(m+n) + 2*roomsApart
+	case op.TransA && narrow && b.dtype == BF16 && (outerSquare16(a, b) || outerSquare16(b, a)):
+		return 4*simd.OuterSquare16Room + 2*simd.OuterUnit*(m+n) + 2*roomsApart
 	case op.TransA && narrow && b.dtype == BF16:
 		g := newTallTall16(a.Rows, m, n)
 		left, right, tail := g.room16()

@@ -147,7 +147,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{7, 300, 130}, {200, 1000, 16}, {9, 31, 129}, {17, 300, 40}, {5, 90, 70}, {7, 1100, 7}, {7, 100, 40}, // weights' gradients of few columns
 		{32, 200, 130}, {270, 97, 19}, {18, 31, 256}, // of 17 to 32
 		{40, 300, 130}, {256, 31, 33}, {48, 97, 141}, // and of 33 to 48
-		{40, 300, 40}, {33, 97, 39}, {47, 101, 48}, {45, 31, 26}, // by no more
+		{40, 300, 40}, {33, 97, 39}, {47, 101, 48}, {45, 31, 26}, {12, 97, 15}, {24, 65, 9}, // by no more
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestMatMulSameForAnyThreads(t *testing.T) {
 	for _, level := range levels() {
 		for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
 			for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
-				for _, widths := range [][2]int{{24, 33}, {72, 81}, {40, 130}, {7, 130}} {
+				for _, widths := range [][2]int{{24, 33}, {72, 81}, {40, 130}, {7, 130}, {40, 40}} {
 					sameForAnyThreads(t, level, types, op, widths)
 				}
 			}

@@ -29,6 +29,10 @@ func runOuter16(t *Outer16, tiles int) {
 	run((*byte)(unsafe.Pointer(t)))
 }
 
+func runOuterSquare16(t *OuterSquare16, tiles int) {
+	[...]func(*byte){1: outerSquare16By1, outerSquare16By2, outerSquare16By3}[tiles]((*byte)(unsafe.Pointer(t)))
+}
+
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {
 	packPairs512(dst, src, rows/32, cols, 2*stride, 2*panel)
 }

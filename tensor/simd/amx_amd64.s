@@ -1215,6 +1215,346 @@ made:
 	VZEROUPPER
 	RET
 
+// func outerSquare16By1(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·outerSquare16By1(SB), NOSPLIT, $40-8
+	MOVQ  t+0(FP), AX
+	LEAQ  120(AX), BX
+	LONG  $0x4978e2c4
+	BYTE  $0x03
+	MOVQ  $0x000000f0, BX
+	KMOVW BX, K1
+	MOVQ  $0x00000f00, BX
+	KMOVW BX, K2
+	MOVQ  $0x0000f000, BX
+	KMOVW BX, K3
+	MOVQ  $-1, BX
+	KMOVW BX, K4
+	KMOVW 112(AX), K5
+	MOVQ  (AX), SI
+	MOVQ  8(AX), DI
+	MOVQ  40(AX), DX
+	MOVQ  48(AX), R8
+	MOVQ  80(AX), R9
+	MOVQ  96(AX), R10
+	MOVQ  32(AX), BX
+	MOVQ  BX, (SP)
+	MOVQ  $0x00000040, CX
+
+slice:
+	MOVQ    (SP), R13
+	MOVQ    $0x00000002, BX
+	CMPQ    R13, BX
+	CMOVQGT BX, R13
+	MOVQ    R13, 8(SP)
+	MOVQ    R13, 16(SP)
+	SUBQ    R13, (SP)
+	MOVQ    24(AX), R11
+	LEAQ    6144(R11), R12
+	MOVQ    SI, R13
+	ADDQ    88(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 24(SP)
+	MOVQ    DI, R13
+	ADDQ    104(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 32(SP)
+
+unit:
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	LEAQ (R13)(DX*8), BP
+	XORQ R14, R14
+
+columns:
+	LEAQ            (SI)(R14*1), R15
+	VMOVDQU         (R15), X0
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z0
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z0
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z0
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X1
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z1
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z1
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z1
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X2
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z2
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z2
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z2
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X3
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z3
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z3
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z3
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X4
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z4
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z4
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z4
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X5
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z5
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z5
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z5
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X6
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z6
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z6
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z6
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X7
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z7
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z7
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z7
+	ADDQ            DX, R15
+	CMPQ            R9, 24(SP)
+	JCC             asked_3
+	PREFETCHT1      (R9)
+	PREFETCHT1      4096(R9)
+	PREFETCHT1      8192(R9)
+	PREFETCHT1      12288(R9)
+	ADDQ            $0x40, R9
+	TESTQ           $0x00000fff, R9
+	JNE             page_4
+	ADDQ            $0x00003000, R9
+
+page_4:
+asked_3:
+	CMPQ       R10, 32(SP)
+	JCC        asked_5
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_6
+	ADDQ       $0x00003000, R10
+
+page_6:
+asked_5:
+	MOVQ        R14, BX
+	SHLQ        $0x05, BX
+	ADDQ        R11, BX
+	VPUNPCKLWD  Z1, Z0, Z8
+	VPUNPCKHWD  Z1, Z0, Z9
+	VPUNPCKLWD  Z3, Z2, Z10
+	VPUNPCKHWD  Z3, Z2, Z11
+	VPUNPCKLWD  Z5, Z4, Z12
+	VPUNPCKHWD  Z5, Z4, Z13
+	VPUNPCKLWD  Z7, Z6, Z14
+	VPUNPCKHWD  Z7, Z6, Z15
+	VPUNPCKLDQ  Z10, Z8, Z16
+	VPUNPCKHDQ  Z10, Z8, Z18
+	VPUNPCKLDQ  Z14, Z12, Z17
+	VPUNPCKHDQ  Z14, Z12, Z19
+	VPUNPCKLQDQ Z17, Z16, Z24
+	VPUNPCKHQDQ Z17, Z16, Z25
+	VPUNPCKLQDQ Z19, Z18, Z26
+	VPUNPCKHQDQ Z19, Z18, Z27
+	VPUNPCKLDQ  Z11, Z9, Z20
+	VPUNPCKHDQ  Z11, Z9, Z22
+	VPUNPCKLDQ  Z15, Z13, Z21
+	VPUNPCKHDQ  Z15, Z13, Z23
+	VPUNPCKLQDQ Z21, Z20, Z28
+	VPUNPCKHQDQ Z21, Z20, Z29
+	VPUNPCKLQDQ Z23, Z22, Z30
+	VPUNPCKHQDQ Z23, Z22, Z31
+	VMOVUPS     Z24, (BX)
+	VMOVUPS     Z25, 64(BX)
+	VMOVUPS     Z26, 128(BX)
+	VMOVUPS     Z27, 192(BX)
+	VMOVUPS     Z28, 256(BX)
+	VMOVUPS     Z29, 320(BX)
+	VMOVUPS     Z30, 384(BX)
+	VMOVUPS     Z31, 448(BX)
+	CMPQ        R14, 72(AX)
+	JEQ         turned
+	ADDQ        $0x10, R14
+	CMPQ        R14, 72(AX)
+	JLE         columns
+	MOVQ        72(AX), R14
+	JMP         columns
+
+turned:
+	MOVQ $0x00000004, R13
+
+pairs:
+	CMPQ       R9, 24(SP)
+	JCC        asked_7
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_8
+	ADDQ       $0x00003000, R9
+
+page_8:
+asked_7:
+	CMPQ       R10, 32(SP)
+	JCC        asked_9
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_10
+	ADDQ       $0x00003000, R10
+
+page_10:
+asked_9:
+	VPMOVZXWD.Z (DI), K5, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K5, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K5, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K5, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K5, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K5, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K5, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K5, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	DECQ        R13
+	JNZ         pairs
+	ADDQ        $0x00000c00, R11
+	MOVQ        DX, R13
+	SHLQ        $0x05, R13
+	ADDQ        R13, SI
+	DECQ        16(SP)
+	JNZ         unit
+	MOVQ        16(AX), BX
+	MOVQ        56(AX), BP
+	MOVQ        64(AX), R14
+	MOVQ        24(AX), R15
+
+strip:
+	LONG $0x4b7be2c4
+	LONG $0x00002b84
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R15, R11
+	MOVQ 24(AX), R12
+	MOVQ 8(SP), R13
+
+depth:
+	LONG       $0x4b7bc2c4
+	BYTE       $0x1c
+	BYTE       $0x0b
+	LONG       $0x4b7bc2c4
+	LONG       $0x18000ca4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c5ae2c4
+	BYTE       $0xc3
+	CMPQ       R9, 24(SP)
+	JCC        asked_11
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_12
+	ADDQ       $0x00003000, R9
+
+page_12:
+asked_11:
+	CMPQ       R10, 32(SP)
+	JCC        asked_13
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_14
+	ADDQ       $0x00003000, R10
+
+page_14:
+asked_13:
+	ADDQ $0x00000c00, R11
+	ADDQ $0x00000400, R12
+	DECQ R13
+	JNZ  depth
+	LONG $0x4b7ae2c4
+	LONG $0x00002b84
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ BP, R13
+	SHLQ $0x04, R13
+	ADDQ R13, BX
+	ADDQ $0x00000400, R15
+	DECQ R14
+	JNZ  strip
+
+moreA:
+	CMPQ       R9, 24(SP)
+	JCC        moreAend
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_15
+	ADDQ       $0x00003000, R9
+
+page_15:
+	JMP moreA
+
+moreAend:
+moreB:
+	CMPQ       R10, 32(SP)
+	JCC        moreBend
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_16
+	ADDQ       $0x00003000, R10
+
+page_16:
+	JMP moreB
+
+moreBend:
+	CMPQ (SP), $0x00
+	JNE  slice
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
 // func strips16By2(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
 TEXT ·strips16By2(SB), NOSPLIT, $80-8
@@ -1330,10 +1670,10 @@ depth0ask0:
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
 	TESTQ      $0x00000fff, BP
-	JNE        page_3
+	JNE        page_17
 	ADDQ       $0x00003000, BP
 
-page_3:
+page_17:
 	DECQ R13
 	JNZ  depth0ask0
 
@@ -1360,10 +1700,10 @@ depth0ask1:
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
 	TESTQ      $0x00000fff, BP
-	JNE        page_4
+	JNE        page_18
 	ADDQ       $0x00003000, BP
 
-page_4:
+page_18:
 	DECQ R13
 	JNZ  depth0ask1
 
@@ -1853,6 +2193,381 @@ made:
 	VZEROUPPER
 	RET
 
+// func outerSquare16By2(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·outerSquare16By2(SB), NOSPLIT, $40-8
+	MOVQ  t+0(FP), AX
+	LEAQ  120(AX), BX
+	LONG  $0x4978e2c4
+	BYTE  $0x03
+	MOVQ  $0x000000f0, BX
+	KMOVW BX, K1
+	MOVQ  $0x00000f00, BX
+	KMOVW BX, K2
+	MOVQ  $0x0000f000, BX
+	KMOVW BX, K3
+	MOVQ  $-1, BX
+	KMOVW BX, K4
+	KMOVW 112(AX), K5
+	MOVQ  (AX), SI
+	MOVQ  8(AX), DI
+	MOVQ  40(AX), DX
+	MOVQ  48(AX), R8
+	MOVQ  80(AX), R9
+	MOVQ  96(AX), R10
+	MOVQ  32(AX), BX
+	MOVQ  BX, (SP)
+	MOVQ  $0x00000040, CX
+
+slice:
+	MOVQ    (SP), R13
+	MOVQ    $0x00000002, BX
+	CMPQ    R13, BX
+	CMOVQGT BX, R13
+	MOVQ    R13, 8(SP)
+	MOVQ    R13, 16(SP)
+	SUBQ    R13, (SP)
+	MOVQ    24(AX), R11
+	LEAQ    6144(R11), R12
+	MOVQ    SI, R13
+	ADDQ    88(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 24(SP)
+	MOVQ    DI, R13
+	ADDQ    104(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 32(SP)
+
+unit:
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	LEAQ (R13)(DX*8), BP
+	XORQ R14, R14
+
+columns:
+	LEAQ            (SI)(R14*1), R15
+	VMOVDQU         (R15), X0
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z0
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z0
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z0
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X1
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z1
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z1
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z1
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X2
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z2
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z2
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z2
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X3
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z3
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z3
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z3
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X4
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z4
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z4
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z4
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X5
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z5
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z5
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z5
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X6
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z6
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z6
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z6
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X7
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z7
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z7
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z7
+	ADDQ            DX, R15
+	CMPQ            R9, 24(SP)
+	JCC             asked_19
+	PREFETCHT1      (R9)
+	PREFETCHT1      4096(R9)
+	PREFETCHT1      8192(R9)
+	PREFETCHT1      12288(R9)
+	ADDQ            $0x40, R9
+	TESTQ           $0x00000fff, R9
+	JNE             page_20
+	ADDQ            $0x00003000, R9
+
+page_20:
+asked_19:
+	CMPQ       R10, 32(SP)
+	JCC        asked_21
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_22
+	ADDQ       $0x00003000, R10
+
+page_22:
+asked_21:
+	MOVQ        R14, BX
+	SHLQ        $0x05, BX
+	ADDQ        R11, BX
+	VPUNPCKLWD  Z1, Z0, Z8
+	VPUNPCKHWD  Z1, Z0, Z9
+	VPUNPCKLWD  Z3, Z2, Z10
+	VPUNPCKHWD  Z3, Z2, Z11
+	VPUNPCKLWD  Z5, Z4, Z12
+	VPUNPCKHWD  Z5, Z4, Z13
+	VPUNPCKLWD  Z7, Z6, Z14
+	VPUNPCKHWD  Z7, Z6, Z15
+	VPUNPCKLDQ  Z10, Z8, Z16
+	VPUNPCKHDQ  Z10, Z8, Z18
+	VPUNPCKLDQ  Z14, Z12, Z17
+	VPUNPCKHDQ  Z14, Z12, Z19
+	VPUNPCKLQDQ Z17, Z16, Z24
+	VPUNPCKHQDQ Z17, Z16, Z25
+	VPUNPCKLQDQ Z19, Z18, Z26
+	VPUNPCKHQDQ Z19, Z18, Z27
+	VPUNPCKLDQ  Z11, Z9, Z20
+	VPUNPCKHDQ  Z11, Z9, Z22
+	VPUNPCKLDQ  Z15, Z13, Z21
+	VPUNPCKHDQ  Z15, Z13, Z23
+	VPUNPCKLQDQ Z21, Z20, Z28
+	VPUNPCKHQDQ Z21, Z20, Z29
+	VPUNPCKLQDQ Z23, Z22, Z30
+	VPUNPCKHQDQ Z23, Z22, Z31
+	VMOVUPS     Z24, (BX)
+	VMOVUPS     Z25, 64(BX)
+	VMOVUPS     Z26, 128(BX)
+	VMOVUPS     Z27, 192(BX)
+	VMOVUPS     Z28, 256(BX)
+	VMOVUPS     Z29, 320(BX)
+	VMOVUPS     Z30, 384(BX)
+	VMOVUPS     Z31, 448(BX)
+	CMPQ        R14, 72(AX)
+	JEQ         turned
+	ADDQ        $0x10, R14
+	CMPQ        R14, 72(AX)
+	JLE         columns
+	MOVQ        72(AX), R14
+	JMP         columns
+
+turned:
+	MOVQ $0x00000004, R13
+
+pairs:
+	CMPQ       R9, 24(SP)
+	JCC        asked_23
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_24
+	ADDQ       $0x00003000, R9
+
+page_24:
+asked_23:
+	CMPQ       R10, 32(SP)
+	JCC        asked_25
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_26
+	ADDQ       $0x00003000, R10
+
+page_26:
+asked_25:
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K5, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K5, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K5, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K5, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K5, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K5, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K5, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K5, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	DECQ        R13
+	JNZ         pairs
+	ADDQ        $0x00000c00, R11
+	ADDQ        $0x00000400, R12
+	MOVQ        DX, R13
+	SHLQ        $0x05, R13
+	ADDQ        R13, SI
+	DECQ        16(SP)
+	JNZ         unit
+	MOVQ        16(AX), BX
+	MOVQ        56(AX), BP
+	MOVQ        64(AX), R14
+	MOVQ        24(AX), R15
+
+strip:
+	LONG $0x4b7be2c4
+	LONG $0x00002b84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7be2c4
+	LONG $0x00402b8c
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R15, R11
+	MOVQ 24(AX), R12
+	MOVQ 8(SP), R13
+
+depth:
+	LONG       $0x4b7bc2c4
+	BYTE       $0x1c
+	BYTE       $0x0b
+	LONG       $0x4b7bc2c4
+	LONG       $0x18000ca4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c5ae2c4
+	BYTE       $0xc3
+	LONG       $0x4b7bc2c4
+	LONG       $0x1c000cac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c52e2c4
+	BYTE       $0xcb
+	CMPQ       R9, 24(SP)
+	JCC        asked_27
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_28
+	ADDQ       $0x00003000, R9
+
+page_28:
+asked_27:
+	CMPQ       R10, 32(SP)
+	JCC        asked_29
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_30
+	ADDQ       $0x00003000, R10
+
+page_30:
+asked_29:
+	ADDQ $0x00000c00, R11
+	ADDQ $0x00000800, R12
+	DECQ R13
+	JNZ  depth
+	LONG $0x4b7ae2c4
+	LONG $0x00002b84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7ae2c4
+	LONG $0x00402b8c
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ BP, R13
+	SHLQ $0x04, R13
+	ADDQ R13, BX
+	ADDQ $0x00000400, R15
+	DECQ R14
+	JNZ  strip
+
+moreA:
+	CMPQ       R9, 24(SP)
+	JCC        moreAend
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_31
+	ADDQ       $0x00003000, R9
+
+page_31:
+	JMP moreA
+
+moreAend:
+moreB:
+	CMPQ       R10, 32(SP)
+	JCC        moreBend
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_32
+	ADDQ       $0x00003000, R10
+
+page_32:
+	JMP moreB
+
+moreBend:
+	CMPQ (SP), $0x00
+	JNE  slice
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
 // func strips16By3(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
 TEXT ·strips16By3(SB), NOSPLIT, $80-8
@@ -1975,10 +2690,10 @@ depth0ask0:
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
 	TESTQ      $0x00000fff, BP
-	JNE        page_5
+	JNE        page_33
 	ADDQ       $0x00003000, BP
 
-page_5:
+page_33:
 	DECQ R13
 	JNZ  depth0ask0
 
@@ -2059,10 +2774,10 @@ depth1ask0:
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
 	TESTQ      $0x00000fff, BP
-	JNE        page_6
+	JNE        page_34
 	ADDQ       $0x00003000, BP
 
-page_6:
+page_34:
 	DECQ R13
 	JNZ  depth1ask0
 
@@ -2661,6 +3376,415 @@ made:
 	VZEROUPPER
 	RET
 
+// func outerSquare16By3(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·outerSquare16By3(SB), NOSPLIT, $40-8
+	MOVQ  t+0(FP), AX
+	LEAQ  120(AX), BX
+	LONG  $0x4978e2c4
+	BYTE  $0x03
+	MOVQ  $0x000000f0, BX
+	KMOVW BX, K1
+	MOVQ  $0x00000f00, BX
+	KMOVW BX, K2
+	MOVQ  $0x0000f000, BX
+	KMOVW BX, K3
+	MOVQ  $-1, BX
+	KMOVW BX, K4
+	KMOVW 112(AX), K5
+	MOVQ  (AX), SI
+	MOVQ  8(AX), DI
+	MOVQ  40(AX), DX
+	MOVQ  48(AX), R8
+	MOVQ  80(AX), R9
+	MOVQ  96(AX), R10
+	MOVQ  32(AX), BX
+	MOVQ  BX, (SP)
+	MOVQ  $0x00000040, CX
+
+slice:
+	MOVQ    (SP), R13
+	MOVQ    $0x00000002, BX
+	CMPQ    R13, BX
+	CMOVQGT BX, R13
+	MOVQ    R13, 8(SP)
+	MOVQ    R13, 16(SP)
+	SUBQ    R13, (SP)
+	MOVQ    24(AX), R11
+	LEAQ    6144(R11), R12
+	MOVQ    SI, R13
+	ADDQ    88(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 24(SP)
+	MOVQ    DI, R13
+	ADDQ    104(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 32(SP)
+
+unit:
+	MOVQ DX, R13
+	SHLQ $0x04, R13
+	LEAQ (R13)(DX*8), BP
+	XORQ R14, R14
+
+columns:
+	LEAQ            (SI)(R14*1), R15
+	VMOVDQU         (R15), X0
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z0
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z0
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z0
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X1
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z1
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z1
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z1
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X2
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z2
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z2
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z2
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X3
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z3
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z3
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z3
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X4
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z4
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z4
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z4
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X5
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z5
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z5
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z5
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X6
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z6
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z6
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z6
+	ADDQ            DX, R15
+	VMOVDQU         (R15), X7
+	VBROADCASTI32X4 (R15)(DX*8), K1, Z7
+	VBROADCASTI32X4 (R15)(R13*1), K2, Z7
+	VBROADCASTI32X4 (R15)(BP*1), K3, Z7
+	ADDQ            DX, R15
+	CMPQ            R9, 24(SP)
+	JCC             asked_35
+	PREFETCHT1      (R9)
+	PREFETCHT1      4096(R9)
+	PREFETCHT1      8192(R9)
+	PREFETCHT1      12288(R9)
+	ADDQ            $0x40, R9
+	TESTQ           $0x00000fff, R9
+	JNE             page_36
+	ADDQ            $0x00003000, R9
+
+page_36:
+asked_35:
+	CMPQ       R10, 32(SP)
+	JCC        asked_37
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_38
+	ADDQ       $0x00003000, R10
+
+page_38:
+asked_37:
+	MOVQ        R14, BX
+	SHLQ        $0x05, BX
+	ADDQ        R11, BX
+	VPUNPCKLWD  Z1, Z0, Z8
+	VPUNPCKHWD  Z1, Z0, Z9
+	VPUNPCKLWD  Z3, Z2, Z10
+	VPUNPCKHWD  Z3, Z2, Z11
+	VPUNPCKLWD  Z5, Z4, Z12
+	VPUNPCKHWD  Z5, Z4, Z13
+	VPUNPCKLWD  Z7, Z6, Z14
+	VPUNPCKHWD  Z7, Z6, Z15
+	VPUNPCKLDQ  Z10, Z8, Z16
+	VPUNPCKHDQ  Z10, Z8, Z18
+	VPUNPCKLDQ  Z14, Z12, Z17
+	VPUNPCKHDQ  Z14, Z12, Z19
+	VPUNPCKLQDQ Z17, Z16, Z24
+	VPUNPCKHQDQ Z17, Z16, Z25
+	VPUNPCKLQDQ Z19, Z18, Z26
+	VPUNPCKHQDQ Z19, Z18, Z27
+	VPUNPCKLDQ  Z11, Z9, Z20
+	VPUNPCKHDQ  Z11, Z9, Z22
+	VPUNPCKLDQ  Z15, Z13, Z21
+	VPUNPCKHDQ  Z15, Z13, Z23
+	VPUNPCKLQDQ Z21, Z20, Z28
+	VPUNPCKHQDQ Z21, Z20, Z29
+	VPUNPCKLQDQ Z23, Z22, Z30
+	VPUNPCKHQDQ Z23, Z22, Z31
+	VMOVUPS     Z24, (BX)
+	VMOVUPS     Z25, 64(BX)
+	VMOVUPS     Z26, 128(BX)
+	VMOVUPS     Z27, 192(BX)
+	VMOVUPS     Z28, 256(BX)
+	VMOVUPS     Z29, 320(BX)
+	VMOVUPS     Z30, 384(BX)
+	VMOVUPS     Z31, 448(BX)
+	CMPQ        R14, 72(AX)
+	JEQ         turned
+	ADDQ        $0x10, R14
+	CMPQ        R14, 72(AX)
+	JLE         columns
+	MOVQ        72(AX), R14
+	JMP         columns
+
+turned:
+	MOVQ $0x00000004, R13
+
+pairs:
+	CMPQ       R9, 24(SP)
+	JCC        asked_39
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_40
+	ADDQ       $0x00003000, R9
+
+page_40:
+asked_39:
+	CMPQ       R10, 32(SP)
+	JCC        asked_41
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_42
+	ADDQ       $0x00003000, R10
+
+page_42:
+asked_41:
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K4, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K4, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	VPMOVZXWD.Z 64(DI), K5, Z4
+	VPMOVZXWD.Z 64(DI)(R8*1), K5, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPORD       Z5, Z4, Z4
+	VMOVUPS     Z4, 2048(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K4, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K4, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	VPMOVZXWD.Z 64(DI), K5, Z4
+	VPMOVZXWD.Z 64(DI)(R8*1), K5, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPORD       Z5, Z4, Z4
+	VMOVUPS     Z4, 2048(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K4, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K4, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	VPMOVZXWD.Z 64(DI), K5, Z4
+	VPMOVZXWD.Z 64(DI)(R8*1), K5, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPORD       Z5, Z4, Z4
+	VMOVUPS     Z4, 2048(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	VPMOVZXWD.Z (DI), K4, Z0
+	VPMOVZXWD.Z (DI)(R8*1), K4, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, (R12)
+	VPMOVZXWD.Z 32(DI), K4, Z2
+	VPMOVZXWD.Z 32(DI)(R8*1), K4, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, 1024(R12)
+	VPMOVZXWD.Z 64(DI), K5, Z4
+	VPMOVZXWD.Z 64(DI)(R8*1), K5, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPORD       Z5, Z4, Z4
+	VMOVUPS     Z4, 2048(R12)
+	LEAQ        (DI)(R8*2), DI
+	ADDQ        CX, R12
+	DECQ        R13
+	JNZ         pairs
+	ADDQ        $0x00000c00, R11
+	ADDQ        $0x00000800, R12
+	MOVQ        DX, R13
+	SHLQ        $0x05, R13
+	ADDQ        R13, SI
+	DECQ        16(SP)
+	JNZ         unit
+	MOVQ        16(AX), BX
+	MOVQ        56(AX), BP
+	MOVQ        64(AX), R14
+	MOVQ        24(AX), R15
+
+strip:
+	LONG $0x4b7be2c4
+	LONG $0x00002b84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7be2c4
+	LONG $0x00402b8c
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7be2c4
+	LONG $0x00802b94
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ R15, R11
+	MOVQ 24(AX), R12
+	MOVQ 8(SP), R13
+
+depth:
+	LONG       $0x4b7bc2c4
+	BYTE       $0x1c
+	BYTE       $0x0b
+	LONG       $0x4b7bc2c4
+	LONG       $0x18000ca4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c5ae2c4
+	BYTE       $0xc3
+	LONG       $0x4b7bc2c4
+	LONG       $0x1c000cac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c52e2c4
+	BYTE       $0xcb
+	LONG       $0x4b7bc2c4
+	LONG       $0x20000cb4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd3
+	CMPQ       R9, 24(SP)
+	JCC        asked_43
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_44
+	ADDQ       $0x00003000, R9
+
+page_44:
+asked_43:
+	CMPQ       R10, 32(SP)
+	JCC        asked_45
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_46
+	ADDQ       $0x00003000, R10
+
+page_46:
+asked_45:
+	ADDQ $0x00000c00, R11
+	ADDQ $0x00000c00, R12
+	DECQ R13
+	JNZ  depth
+	LONG $0x4b7ae2c4
+	LONG $0x00002b84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7ae2c4
+	LONG $0x00402b8c
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7ae2c4
+	LONG $0x00802b94
+	BYTE $0x00
+	BYTE $0x00
+	MOVQ BP, R13
+	SHLQ $0x04, R13
+	ADDQ R13, BX
+	ADDQ $0x00000400, R15
+	DECQ R14
+	JNZ  strip
+
+moreA:
+	CMPQ       R9, 24(SP)
+	JCC        moreAend
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTQ      $0x00000fff, R9
+	JNE        page_47
+	ADDQ       $0x00003000, R9
+
+page_47:
+	JMP moreA
+
+moreAend:
+moreB:
+	CMPQ       R10, 32(SP)
+	JCC        moreBend
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTQ      $0x00000fff, R10
+	JNE        page_48
+	ADDQ       $0x00003000, R10
+
+page_48:
+	JMP moreB
+
+moreBend:
+	CMPQ (SP), $0x00
+	JNE  slice
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
 // func strips16Wide(t *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, MMX+
 TEXT ·strips16Wide(SB), NOSPLIT, $80-8
@@ -2783,10 +3907,10 @@ depth0ask0:
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
 	TESTQ      $0x00000fff, BP
-	JNE        page_7
+	JNE        page_49
 	ADDQ       $0x00003000, BP
 
-page_7:
+page_49:
 	DECQ R13
 	JNZ  depth0ask0
 
@@ -3309,10 +4433,10 @@ first:
 	PREFETCHT1 12288(R11)
 	ADDQ       $0x40, R11
 	TESTQ      $0x00000fff, R11
-	JNE        page_8
+	JNE        page_50
 	ADDQ       $0x00003000, R11
 
-page_8:
+page_50:
 	DECQ R12
 	JNZ  first
 
@@ -3336,10 +4460,10 @@ second:
 	PREFETCHT1 12288(R11)
 	ADDQ       $0x40, R11
 	TESTQ      $0x00000fff, R11
-	JNE        page_9
+	JNE        page_51
 	ADDQ       $0x00003000, R11
 
-page_9:
+page_51:
 	DECQ R12
 	JNZ  second
 

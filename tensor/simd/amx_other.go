@@ -14,6 +14,8 @@ func runOuter16(t *Outer16, tiles int) {}
 
 func runOuterWide16(t *OuterWide16) {}
 
+func runOuterSquare16(t *OuterSquare16, tiles int) {}
+
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {}
 
 func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {}

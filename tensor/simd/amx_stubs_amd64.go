@@ -20,16 +20,25 @@ func strips16By1(t *byte)
 func outer16By1(t *byte)
 
 //go:noescape
+func outerSquare16By1(t *byte)
+
+//go:noescape
 func strips16By2(t *byte)
 
 //go:noescape
 func outer16By2(t *byte)
 
 //go:noescape
+func outerSquare16By2(t *byte)
+
+//go:noescape
 func strips16By3(t *byte)
 
 //go:noescape
 func outer16By3(t *byte)
+
+//go:noescape
+func outerSquare16By3(t *byte)
 
 //go:noescape
 func strips16Wide(t *byte)

@@ -18,6 +18,7 @@ func main() {
 	for tiles := range 3 {
 		strips(tiles+1, false)
 		outer16(tiles+1, false)
+		outerSquare16(tiles + 1)
 	}
 	strips(2, true)
 	outer16(1, true)
