@@ -30,11 +30,16 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	defer c.Free(room)
 	c.forRows(logits.Rows, size, func(lo, hi, k, thread int) {
 		mine := within(list, lo, hi, logits.Rows)
-		c.checkLabels(labels.v, mine, logits.Cols)
 		buf := room.row(thread)
 		s := c.softmaxPart(buf, size, dlogits, logits)
 		s.Scale, s.Labels = float32(scale), &labels.v[0]
+		if !s.SeesLabels(c.level) {
+			checkLabels(labels.v, mine, logits.Cols)
+		}
 		c.softmaxRows(&s, dlogits, mine, lo, hi)
+		if int(slices.Max(s.Seen[:])) >= logits.Cols {
+			checkLabels(labels.v, mine, logits.Cols)
+		}
 		losses[k], hits[k] = simd.LogSum(c.level, buf[:len(mine)], buf[size:size+len(mine)]), s.Correct
 	})
 	for k := range losses {
@@ -43,39 +48,33 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	return loss * scale, correct
 }
 
-// softmaxRows runs s on some of the rows from lo to hi; the others of dst, if there is one, become zero. Where many of
-// short rows are listed s sees to that on the way, but for places where they are few.
+// softmaxRows runs s on some of the rows from lo to hi; the others of dst, if there is one, become zero. Of short rows s
+// sees to that on the way, unless these are so few that computing them with empty lanes takes longer.
 func (c *CPU) softmaxRows(s *simd.Softmax, dst Matrix, list []uint32, lo, hi int) {
 	if len(list) == hi-lo {
 		c.softmaxAll(s, lo, hi)
 		return
 	}
-	sums, gaps := unsafe.Slice(s.Sum, len(list)), unsafe.Slice(s.Gap, len(list))
-	run := func(n int, fill bool) {
-		s.Sum, s.Gap, s.List, s.Rows = &sums[0], &gaps[0], &list[0], n
-		s.Fill, s.First = fill, lo
-		s.Run(c.level)
-		if fill {
-			n, lo = s.Done, s.First
-		} else if !dst.IsZero() {
-			end := int(list[n-1]) + 1
-			c.zeroOthers(dst, list[:n], lo, end)
-			lo = end
-		}
-		sums, gaps, list = sums[n:], gaps[n:], list[n:]
-	}
-	many := 5*len(list) >= 2*(hi-lo)
-	for many && len(list) > 0 && !dst.IsZero() && dst.contiguous() && s.Fills(c.level) {
-		if run(len(list), true); len(list) > 0 {
-			run(min(fewRows, len(list)), false)
-		}
-	}
 	if len(list) > 0 {
-		run(len(list), false)
+		s.List, s.Rows, s.First = &list[0], len(list), lo
+		s.X.Far = s.X.Far && mostLines(len(list), hi-lo, s.X.Stride)
+		s.Fill = 32*len(list) >= hi-lo && !dst.IsZero() && dst.contiguous() && s.Fills(c.level)
+		s.Run(c.level)
 	}
-	if !dst.IsZero() {
-		c.zeroOthers(dst, nil, lo, hi)
+	switch {
+	case dst.IsZero():
+	case s.Fill:
+		c.zeroOthers(dst, nil, s.First, hi)
+	default:
+		c.zeroOthers(dst, list, lo, hi)
 	}
+}
+
+// mostLines says whether so many rows of n, spread evenly, are in half of all lines and more: then these are read faster
+// one after another than row by row.
+func mostLines(listed, n, rowBytes int) bool {
+	const line = 64
+	return 2*listed*(rowBytes+line) >= n*rowBytes
 }
 
 // softmaxAll runs s on all rows from lo to hi, which need no list: they are then asked for as they lie.
@@ -86,9 +85,6 @@ func (c *CPU) softmaxAll(s *simd.Softmax, lo, hi int) {
 	}
 	s.Run(c.level)
 }
-
-// fewRows is how many rows go by themselves where they are too far apart to be filled.
-const fewRows = 32
 
 // lossChunk is how many rows of logits a core looks at in one go.
 func lossChunk(logits Matrix) int {
@@ -152,15 +148,8 @@ func (c *CPU) strictlyAscending(list []uint32) bool {
 	return !not.Load()
 }
 
-// checkLabels panics if a listed row has no class for a label. Where many rows are listed all labels between are looked
-// at first: those of others may be anything, but mostly are classes too.
-func (c *CPU) checkLabels(labels, list []uint32, classes int) {
-	if n := len(list); n > 0 {
-		between := labels[list[0] : list[n-1]+1]
-		if len(between) <= 4*n && simd.Below(c.level, between, uint32(classes)) {
-			return
-		}
-	}
+// checkLabels panics if a listed row has no class for a label.
+func checkLabels(labels, list []uint32, classes int) {
 	for _, r := range list {
 		if int(labels[r]) >= classes {
 			panic(fmt.Sprintf("tensor: CrossEntropy: label %d of row %d, with %d classes", labels[r], r, classes))

@@ -199,6 +199,41 @@ func TestLossPanicsOnBadRows(t *testing.T) {
 	}
 }
 
+// TestLabelsThatAreNoClasses: one of a listed row is found wherever it is, those of other rows do not matter.
+func TestLabelsThatAreNoClasses(t *testing.T) {
+	onEachCPU(t, func(t *testing.T, c *CPU) []float64 {
+		const rows = 100
+		r := rand.New(rand.NewPCG(13, 14))
+		for k, cols := range []int{1, 7, 40, 60, 7, 40, 60} {
+			m, dx := c.New([]DType{F32, BF16}[k/4], rows, cols), c.New([]DType{F32, BF16, F32}[k%3], rows, cols)
+			for at := range rows {
+				labels, list := make([]uint32, rows), []uint32{}
+				for i := range labels {
+					labels[i] = uint32(r.IntN(cols))
+					switch listed := r.IntN(2) == 0; {
+					case i == at:
+						labels[i] = []uint32{uint32(cols), 1 << 16, math.MaxUint32}[r.IntN(3)]
+					case listed:
+						list = append(list, uint32(i))
+					default:
+						labels[i] = r.Uint32()
+					}
+				}
+				c.CrossEntropy(dx, m, c.Indices(labels), c.Indices(list), 1)
+				func() {
+					defer func() {
+						if recover() == nil {
+							t.Fatalf("%d columns: label %d of row %d is no class", cols, labels[at], at)
+						}
+					}()
+					c.CrossEntropy(dx, m, c.Indices(labels), c.Indices(append(list, uint32(at))), 1)
+				}()
+			}
+		}
+		return nil
+	})
+}
+
 // TestWithin finds the rows of every part, of lists that are even and of such as are all at one end.
 func TestWithin(t *testing.T) {
 	const n = 200

@@ -81,9 +81,6 @@ func keptAVX512(a *Kept)
 func ascendingFast(list *uint32, n int) bool
 
 //go:noescape
-func belowFast(list *uint32, n int, end uint32) bool
-
-//go:noescape
 func logSumFast(a *logSums, sum, gap *float32, n int)
 
 //go:noescape

@@ -1118,7 +1118,7 @@ GLOBL elementOne<>(SB), RODATA|NOPTR, $8
 
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·mapAVX512(SB), $17184-9
+TEXT ·mapAVX512(SB), $17192-9
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -1147,7 +1147,7 @@ TEXT ·mapAVX512(SB), $17184-9
 	VBROADCASTSS X0, Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	XORQ         CX, CX
-	LEAQ         32(SP), BX
+	LEAQ         40(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
@@ -1159,12 +1159,12 @@ far4:
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
 	JLT   far4
-	MOVQ  DI, 24(SP)
+	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
-	MOVQ  SI, 16224(SP)
-	MOVQ  SI, 16240(SP)
+	MOVQ  SI, 16232(SP)
 	MOVQ  SI, 16248(SP)
-	MOVQ  BX, 16232(SP)
+	MOVQ  SI, 16256(SP)
+	MOVQ  BX, 16240(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
 	JZ    off5
@@ -1179,9 +1179,9 @@ half7:
 both8:
 	CMPQ DI, 8(AX)
 	JNE  off5
-	MOVQ SI, 16232(SP)
+	MOVQ SI, 16240(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 16224(SP)
+	MOVQ SI, 16232(SP)
 
 off5:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
@@ -1207,10 +1207,10 @@ off5:
 	SHRQ         $0x10, DI
 
 skip9:
-	VMOVUPS      Z2, 16264(SP)
-	VMOVUPS      Z3, 16328(SP)
-	VMOVUPS      Z4, 16392(SP)
-	VMOVUPS      Z5, 16456(SP)
+	VMOVUPS      Z2, 16272(SP)
+	VMOVUPS      Z3, 16336(SP)
+	VMOVUPS      Z4, 16400(SP)
+	VMOVUPS      Z5, 16464(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
@@ -1234,10 +1234,10 @@ skip9:
 	SHRQ         $0x10, DI
 
 skip10:
-	VMOVUPS Z2, 16520(SP)
-	VMOVUPS Z3, 16584(SP)
-	VMOVUPS Z4, 16648(SP)
-	VMOVUPS Z5, 16712(SP)
+	VMOVUPS Z2, 16528(SP)
+	VMOVUPS Z3, 16592(SP)
+	VMOVUPS Z4, 16656(SP)
+	VMOVUPS Z5, 16720(SP)
 
 rows11:
 	MOVQ         72(AX), SI
@@ -1245,9 +1245,17 @@ rows11:
 	MOVQ         $0x00000010, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
+	XORQ         DI, DI
+	CMPQ         SI, DI
+	CMOVQLT      DI, SI
 	MOVQ         SI, 16(SP)
 	MOVQ         16(SP), SI
-	MOVQ         SI, 16256(SP)
+	LEAQ         -1(CX)(SI*1), SI
+	MOVQ         SI, 24(SP)
+	MOVQ         24(SP), SI
+	INCQ         SI
+	SUBQ         16256(SP), SI
+	MOVQ         SI, 16264(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         CX, SI
 	MOVQ         32(AX), DI
@@ -1257,12 +1265,12 @@ rows11:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half17
+	JNE          half16
 	ADDQ         R9, R9
-	JMP          both18
+	JMP          both17
 
-half17:
-both18:
+half16:
+both17:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -1275,14 +1283,14 @@ both18:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have14
+	JLE           have13
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
 	VPBROADCASTD  R9, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
-	VPBROADCASTD  72(AX), Z4
-	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
+	MOVQ          24(SP), R9
+	VPBROADCASTD  R9, Z4
 	VPMINUD       Z4, Z3, Z3
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z5
@@ -1290,73 +1298,72 @@ both18:
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z4, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 16776(SP)
+	VMOVDQU64     Z6, 16784(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 16840(SP)
+	VMOVDQU64     Z3, 16848(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half19
+	JNE           half18
 	ADDQ          R9, R9
-	JMP           both20
+	JMP           both19
 
-half19:
-both20:
+half18:
+both19:
 	XORQ  SI, SI
 	MOVQ  R9, R10
-	MOVQ  16(SP), R11
-	LEAQ  -1(CX)(R11*1), R11
 	ADDQ  $0x0f, R10
 	ANDQ  $-16, R10
+	MOVQ  24(SP), R11
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact21
+	JGT   exact20
 	MOVQ  R10, R9
 
-exact21:
+exact20:
 	CMPB 40(AX), $0x00
-	JNE  half22
+	JNE  half21
 
-piece24:
+piece23:
 	CMPQ            R9, $0x10
-	JLT             short25
-	MOVQ            16776(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
+	JLT             short24
 	MOVQ            16784(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
+	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            16792(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            16800(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
+	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16808(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            16816(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
 	MOVQ            16824(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            16832(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            16840(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            16848(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
 	MOVQ            16856(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            16864(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            16872(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            16880(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
 	MOVQ            16888(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
 	MOVQ            16896(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            16904(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
@@ -1373,66 +1380,66 @@ piece24:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece24
+	JMP             piece23
 
-short25:
+short24:
 	TESTQ        R9, R9
-	JZ           pieces26
+	JZ           pieces25
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         16776(SP), R8
+	MOVQ         16784(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16784(SP), R8
+	MOVQ         16792(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16792(SP), R8
+	MOVQ         16800(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16800(SP), R8
+	MOVQ         16808(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16808(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         16816(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
+	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         16824(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
+	VINSERTF32X4 $0x01, X7, Z4, Z4
 	MOVQ         16832(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
+	VINSERTF32X4 $0x01, X7, Z5, Z5
 	MOVQ         16840(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
+	VINSERTF32X4 $0x01, X7, Z6, Z6
 	MOVQ         16848(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
+	VINSERTF32X4 $0x02, X7, Z3, Z3
 	MOVQ         16856(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
+	VINSERTF32X4 $0x02, X7, Z4, Z4
 	MOVQ         16864(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
+	VINSERTF32X4 $0x02, X7, Z5, Z5
 	MOVQ         16872(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
+	VINSERTF32X4 $0x02, X7, Z6, Z6
 	MOVQ         16880(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
+	VINSERTF32X4 $0x03, X7, Z3, Z3
 	MOVQ         16888(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
+	VINSERTF32X4 $0x03, X7, Z4, Z4
 	MOVQ         16896(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         16904(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -1449,44 +1456,44 @@ short25:
 	VMOVUPS      Z4, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces26:
-	JMP both23
+pieces25:
+	JMP both22
 
-half22:
-piece27:
+half21:
+piece26:
 	CMPQ            R9, $0x10
-	JLT             short28
-	MOVQ            16776(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
+	JLT             short27
 	MOVQ            16784(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
+	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            16792(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            16800(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
+	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16808(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            16816(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
 	MOVQ            16824(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            16832(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            16840(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            16848(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
 	MOVQ            16856(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            16864(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            16872(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            16880(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
 	MOVQ            16888(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
 	MOVQ            16896(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            16904(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
@@ -1515,66 +1522,66 @@ piece27:
 	ADDQ            $0x00000200, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece27
+	JMP             piece26
 
-short28:
+short27:
 	TESTQ        R9, R9
-	JZ           pieces29
+	JZ           pieces28
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         16776(SP), R8
+	MOVQ         16784(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16784(SP), R8
+	MOVQ         16792(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16792(SP), R8
+	MOVQ         16800(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16800(SP), R8
+	MOVQ         16808(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16808(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         16816(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
+	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         16824(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
+	VINSERTF32X4 $0x01, X7, Z4, Z4
 	MOVQ         16832(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
+	VINSERTF32X4 $0x01, X7, Z5, Z5
 	MOVQ         16840(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
+	VINSERTF32X4 $0x01, X7, Z6, Z6
 	MOVQ         16848(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
+	VINSERTF32X4 $0x02, X7, Z3, Z3
 	MOVQ         16856(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
+	VINSERTF32X4 $0x02, X7, Z4, Z4
 	MOVQ         16864(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
+	VINSERTF32X4 $0x02, X7, Z5, Z5
 	MOVQ         16872(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
+	VINSERTF32X4 $0x02, X7, Z6, Z6
 	MOVQ         16880(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
+	VINSERTF32X4 $0x03, X7, Z3, Z3
 	MOVQ         16888(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
+	VINSERTF32X4 $0x03, X7, Z4, Z4
 	MOVQ         16896(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         16904(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -1603,11 +1610,11 @@ short28:
 	VMOVUPS      Z4, 448(DI)
 	ADDQ         $0x00000200, DI
 
-pieces29:
-both23:
-	JMP read16
+pieces28:
+both22:
+	JMP read15
 
-have14:
+have13:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -1616,16 +1623,16 @@ have14:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half30
+	JNE  half29
 	ADDQ R13, R13
-	JMP  both31
+	JMP  both30
 
-half30:
-both31:
+half29:
+both30:
 	CMPB 40(AX), $0x00
-	JNE  half32
+	JNE  half31
 
-piece34:
+piece33:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1660,11 +1667,11 @@ piece34:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece34
-	JMP             both33
+	JG              piece33
+	JMP             both32
 
-half32:
-piece35:
+half31:
+piece34:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1711,10 +1718,10 @@ piece35:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece35
+	JG              piece34
 
-both33:
-read16:
+both32:
+read15:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -1736,47 +1743,47 @@ read16:
 	MOVQ         72(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
-	ADDQ         24(SP), DI
+	ADDQ         32(SP), DI
 	ADDQ         $0x00, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	IMULQ        32(AX), SI
 	ADDQ         24(AX), SI
 	CMPB         42(AX), $0x00
-	JEQ          near36
+	JEQ          near35
 	CMPB         40(AX), $0x00
-	JNE          near36
+	JNE          near35
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked37
+	JMP          asked36
 
-near36:
-asked37:
+near35:
+asked36:
 	LEAQ  3584(BX), DI
-	MOVQ  16232(SP), R8
-	MOVQ  16240(SP), R9
+	MOVQ  16240(SP), R8
+	MOVQ  16248(SP), R9
 	MOVQ  CX, R10
 	IMULQ 8(AX), R10
 	ADDQ  (AX), R10
 	CMPB  17(AX), $0x00
-	JEQ   near38
+	JEQ   near37
 	MOVQ  BX, R10
 
-near38:
+near37:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four39:
+four38:
 	VADDPS  (BX)(R11*1), Z2, Z2
 	VADDPS  64(BX)(R11*1), Z3, Z3
 	VADDPS  128(BX)(R11*1), Z4, Z4
 	VADDPS  192(BX)(R11*1), Z5, Z5
 	ADDQ    $0x00000100, R11
 	CMPQ    R11, R12
-	JLT     four39
+	JLT     four38
 	VADDPS  Z3, Z2, Z2
 	VADDPS  Z5, Z4, Z4
 	VADDPS  Z4, Z2, Z2
@@ -1792,43 +1799,43 @@ four39:
 	VMOVUPS Z2, 320(R11)
 	VMOVUPS Z2, 384(R11)
 	CMPB    40(AX), $0x00
-	JNE     half40
+	JNE     half39
 	MOVQ    DX, R12
 	XORQ    R11, R11
 	SHLQ    $0x06, R12
 
-four42:
+four41:
 	CMPB       42(AX), $0x00
-	JEQ        near43
+	JEQ        near42
 	CMPB       40(AX), $0x00
-	JNE        near43
+	JNE        near42
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same45
+	JNZ        same44
 	ADDQ       $0x00003000, SI
 
-same45:
-	JMP asked44
+same44:
+	JMP asked43
 
-near43:
+near42:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked44:
+asked43:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       $0x00000100, R10
 	CMPQ       R9, $0x00000100
-	JLT        none46
+	JLT        none45
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
@@ -1837,23 +1844,23 @@ asked44:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near47
+	JNZ        near46
 	CMPB       17(AX), $0x00
-	JEQ        near47
+	JEQ        near46
 	VMOVNTDQ   Z3, -256(R8)
 	VMOVNTDQ   Z4, -192(R8)
 	VMOVNTDQ   Z5, -128(R8)
 	VMOVNTDQ   Z10, -64(R8)
-	JMP        moved48
+	JMP        moved47
 
-near47:
+near46:
 	VMOVDQU64 Z3, -256(R8)
 	VMOVDQU64 Z4, -192(R8)
 	VMOVDQU64 Z5, -128(R8)
 	VMOVDQU64 Z10, -64(R8)
 
-moved48:
-none46:
+moved47:
+none45:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1864,15 +1871,15 @@ none46:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four42
-	JMP         both41
+	JLT         four41
+	JMP         both40
 
-half40:
+half39:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four49:
+four48:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -1880,26 +1887,26 @@ four49:
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 	CMPQ       R9, $0x00000080
-	JLT        none50
+	JLT        none49
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near51
+	JNZ        near50
 	CMPB       17(AX), $0x00
-	JEQ        near51
+	JEQ        near50
 	VMOVNTDQ   Z3, -128(R8)
 	VMOVNTDQ   Z4, -64(R8)
-	JMP        moved52
+	JMP        moved51
 
-near51:
+near50:
 	VMOVDQU64 Z3, -128(R8)
 	VMOVDQU64 Z4, -64(R8)
 
-moved52:
-none50:
+moved51:
+none49:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1910,30 +1917,30 @@ none50:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four49
+	JLT         four48
 
-both41:
-line53:
+both40:
+line52:
 	CMPQ      R9, $0x40
-	JLT       last54
+	JLT       last53
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z3
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near55
+	JNZ       near54
 	CMPB      17(AX), $0x00
-	JEQ       near55
+	JEQ       near54
 	VMOVNTDQ  Z3, -64(R8)
-	JMP       moved56
+	JMP       moved55
 
-near55:
+near54:
 	VMOVDQU64 Z3, -64(R8)
 
-moved56:
-	JMP line53
+moved55:
+	JMP line52
 
-last54:
+last53:
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         R9, SI
 	SHRQ         $0x01, SI
@@ -1943,8 +1950,8 @@ last54:
 	VMOVDQU16.Z  (DI), K1, Z3
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z3, (SI)
-	MOVQ         R8, 16232(SP)
-	MOVQ         R9, 16240(SP)
+	MOVQ         R8, 16240(SP)
+	MOVQ         R9, 16248(SP)
 	VADDPS       Z7, Z6, Z6
 	VADDPS       Z9, Z8, Z8
 	VADDPS       Z8, Z6, Z6
@@ -1960,23 +1967,23 @@ last54:
 	IMULQ        96(AX), SI
 	ADDQ         88(AX), SI
 	CMPQ         96(AX), $0x08
-	JNE          apart57
+	JNE          apart56
 	CMPQ         16(SP), $0x10
-	JNE          apart57
+	JNE          apart56
 	VMOVDQU32    elementInTurns<>+0(SB), Z4
 	VPERMI2PS    Z3, Z2, Z4
 	VMOVUPS      Z4, (SI)
 	VMOVDQU32    elementInTurns<>+64(SB), Z4
 	VPERMI2PS    Z3, Z2, Z4
 	VMOVUPS      Z4, 64(SI)
-	JMP          pairs58
+	JMP          pairs57
 
-apart57:
+apart56:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 72(AX), Z5
-	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
+	MOVQ         24(SP), DI
+	VPBROADCASTD DI, Z5
 	VPMINUD      Z5, Z4, Z4
 	VPBROADCASTD CX, Z5
 	VPSUBD       Z5, Z4, Z4
@@ -1989,23 +1996,23 @@ apart57:
 	KMOVW        DI, K1
 	VSCATTERDPS  Z3, K1, 4(SI)(Z4*1)
 
-pairs58:
+pairs57:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half59
+	JNE  half58
 	ADDQ SI, SI
-	JMP  both60
+	JMP  both59
 
-half59:
-both60:
-	CMPQ      16224(SP), $0x00
-	JEQ       apart61
+half58:
+both59:
+	CMPQ      16232(SP), $0x00
+	JEQ       apart60
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
-	ADDQ      16240(SP), R8
-	MOVQ      16256(SP), R9
+	ADDQ      16248(SP), R8
+	MOVQ      16264(SP), R9
 	SUBQ      16(SP), R9
 	IMULQ     SI, R9
 	ADDQ      R9, R8
@@ -2019,11 +2026,11 @@ both60:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z4
 	CMPB      16(AX), $0x00
-	JNE       half63
+	JNE       half62
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece65:
+piece64:
 	SUBQ              $0x00000100, DI
 	ADDQ              $-16, R8
 	ADDQ              $-16, R10
@@ -2033,30 +2040,30 @@ piece65:
 	SUBQ              BX, R13
 	SHRQ              $0x04, R13
 	VSUBPS            (DI), Z2, Z4
-	VMULPS.BCST       16264(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16520(SP)(R13*1), Z8, Z4
-	VSUBPS            64(DI), Z2, Z5
-	VMULPS.BCST       16268(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16524(SP)(R13*1), Z8, Z5
-	VSUBPS            128(DI), Z2, Z6
 	VMULPS.BCST       16272(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16528(SP)(R13*1), Z8, Z6
-	VSUBPS            192(DI), Z2, Z7
+	VFNMADD213PS.BCST 16528(SP)(R13*1), Z8, Z4
+	VSUBPS            64(DI), Z2, Z5
 	VMULPS.BCST       16276(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16532(SP)(R13*1), Z8, Z7
+	VFNMADD213PS.BCST 16532(SP)(R13*1), Z8, Z5
+	VSUBPS            128(DI), Z2, Z6
+	VMULPS.BCST       16280(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 16536(SP)(R13*1), Z8, Z6
+	VSUBPS            192(DI), Z2, Z7
+	VMULPS.BCST       16284(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 16540(SP)(R13*1), Z8, Z7
 	CMPB              198(AX), $0x00
-	JEQ               none66
+	JEQ               none65
 	CMPB              198(AX), $0x01
-	JNE               act67
+	JNE               act66
 	VBROADCASTSS      element00000000<>+0(SB), Z8
 	VMAXPS            Z4, Z8, Z4
 	VMAXPS            Z5, Z8, Z5
 	VMAXPS            Z6, Z8, Z6
 	VMAXPS            Z7, Z8, Z7
 
-act67:
+act66:
 	CMPB         198(AX), $0x03
-	JNE          act68
+	JNE          act67
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z4, Z10
@@ -2072,9 +2079,9 @@ act67:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act68:
+act67:
 	CMPB         198(AX), $0x02
-	JNE          act69
+	JNE          act68
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -2168,8 +2175,8 @@ act68:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act69:
-none66:
+act68:
+none65:
 	VUNPCKLPS     Z5, Z4, Z8
 	VUNPCKHPS     Z5, Z4, Z5
 	VUNPCKLPS     Z7, Z6, Z4
@@ -2195,14 +2202,14 @@ none66:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece65
-	JMP           both64
+	JNE           piece64
+	JMP           both63
 
-half63:
+half62:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece70:
+piece69:
 	SUBQ              $0x00000200, DI
 	ADDQ              $-16, R8
 	ADDQ              $-16, R10
@@ -2212,33 +2219,33 @@ piece70:
 	SUBQ              BX, R13
 	SHRQ              $0x04, R13
 	VSUBPS            (DI), Z2, Z5
-	VMULPS.BCST       16264(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16520(SP)(R13*1), Z13, Z5
-	VSUBPS            64(DI), Z2, Z6
-	VMULPS.BCST       16268(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16524(SP)(R13*1), Z13, Z6
-	VSUBPS            128(DI), Z2, Z7
 	VMULPS.BCST       16272(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16528(SP)(R13*1), Z13, Z7
-	VSUBPS            192(DI), Z2, Z8
+	VFNMADD213PS.BCST 16528(SP)(R13*1), Z13, Z5
+	VSUBPS            64(DI), Z2, Z6
 	VMULPS.BCST       16276(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16532(SP)(R13*1), Z13, Z8
-	VSUBPS            256(DI), Z2, Z9
+	VFNMADD213PS.BCST 16532(SP)(R13*1), Z13, Z6
+	VSUBPS            128(DI), Z2, Z7
 	VMULPS.BCST       16280(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16536(SP)(R13*1), Z13, Z9
-	VSUBPS            320(DI), Z2, Z10
+	VFNMADD213PS.BCST 16536(SP)(R13*1), Z13, Z7
+	VSUBPS            192(DI), Z2, Z8
 	VMULPS.BCST       16284(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16540(SP)(R13*1), Z13, Z10
-	VSUBPS            384(DI), Z2, Z11
+	VFNMADD213PS.BCST 16540(SP)(R13*1), Z13, Z8
+	VSUBPS            256(DI), Z2, Z9
 	VMULPS.BCST       16288(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16544(SP)(R13*1), Z13, Z11
-	VSUBPS            448(DI), Z2, Z12
+	VFNMADD213PS.BCST 16544(SP)(R13*1), Z13, Z9
+	VSUBPS            320(DI), Z2, Z10
 	VMULPS.BCST       16292(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16548(SP)(R13*1), Z13, Z12
+	VFNMADD213PS.BCST 16548(SP)(R13*1), Z13, Z10
+	VSUBPS            384(DI), Z2, Z11
+	VMULPS.BCST       16296(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16552(SP)(R13*1), Z13, Z11
+	VSUBPS            448(DI), Z2, Z12
+	VMULPS.BCST       16300(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 16556(SP)(R13*1), Z13, Z12
 	CMPB              198(AX), $0x00
-	JEQ               none71
+	JEQ               none70
 	CMPB              198(AX), $0x01
-	JNE               act72
+	JNE               act71
 	VBROADCASTSS      element00000000<>+0(SB), Z13
 	VMAXPS            Z5, Z13, Z5
 	VMAXPS            Z6, Z13, Z6
@@ -2249,9 +2256,9 @@ piece70:
 	VMAXPS            Z11, Z13, Z11
 	VMAXPS            Z12, Z13, Z12
 
-act72:
+act71:
 	CMPB         198(AX), $0x03
-	JNE          act73
+	JNE          act72
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z5, Z15
@@ -2279,9 +2286,9 @@ act72:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act73:
+act72:
 	CMPB         198(AX), $0x02
-	JNE          act74
+	JNE          act73
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2407,10 +2414,10 @@ act73:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act74:
-none71:
+act73:
+none70:
 	CMPB native+8(FP), $0x00
-	JEQ  ours75
+	JEQ  ours74
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z13
 	LONG $0x484f7262
@@ -2427,9 +2434,9 @@ none71:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both76
+	JMP  both75
 
-ours75:
+ours74:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2480,7 +2487,7 @@ ours75:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both76:
+both75:
 	VPERMW        Z13, Z4, Z13
 	VPERMW        Z5, Z4, Z5
 	VPERMW        Z6, Z4, Z6
@@ -2510,31 +2517,31 @@ both76:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece70
+	JNE           piece69
 
-both64:
-	JMP written62
+both63:
+	JMP written61
 
-apart61:
+apart60:
 	VMOVDQU16 elementPaired<>+0(SB), Z4
 	CMPB      16(AX), $0x00
-	JNE       half77
+	JNE       half76
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
-	CMPQ      16224(SP), $0x00
-	JEQ       off79
+	CMPQ      16232(SP), $0x00
+	JEQ       off78
 	LEAQ      3584(BX), SI
-	ADDQ      16240(SP), SI
-	MOVQ      16248(SP), R8
+	ADDQ      16248(SP), SI
+	MOVQ      16256(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off79:
+off78:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z4
 	VPADDD        elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD  72(AX), Z5
-	VPADDD.BCST   elementffffffff<>+0(SB), Z5, Z5
+	MOVQ          24(SP), R8
+	VPBROADCASTD  R8, Z5
 	VPMINUD       Z5, Z4, Z4
 	VPBROADCASTQ  DI, Z5
 	VPBROADCASTQ  SI, Z6
@@ -2542,53 +2549,53 @@ off79:
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z5, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16904(SP)
+	VMOVDQU64     Z7, 16912(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16968(SP)
+	VMOVDQU64     Z4, 16976(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half80
+	JNE           half79
 	ADDQ          R8, R8
-	JMP           both81
+	JMP           both80
 
-half80:
-both81:
+half79:
+both80:
 	XORQ SI, SI
 
-piece82:
+piece81:
 	MOVQ              DI, R9
 	SUBQ              BX, R9
 	SHRQ              $0x04, R9
 	VSUBPS            (DI), Z2, Z4
-	VMULPS.BCST       16264(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16520(SP)(R9*1), Z8, Z4
-	VSUBPS            64(DI), Z2, Z5
-	VMULPS.BCST       16268(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16524(SP)(R9*1), Z8, Z5
-	VSUBPS            128(DI), Z2, Z6
 	VMULPS.BCST       16272(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16528(SP)(R9*1), Z8, Z6
-	VSUBPS            192(DI), Z2, Z7
+	VFNMADD213PS.BCST 16528(SP)(R9*1), Z8, Z4
+	VSUBPS            64(DI), Z2, Z5
 	VMULPS.BCST       16276(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16532(SP)(R9*1), Z8, Z7
+	VFNMADD213PS.BCST 16532(SP)(R9*1), Z8, Z5
+	VSUBPS            128(DI), Z2, Z6
+	VMULPS.BCST       16280(SP)(R9*1), Z3, Z8
+	VFNMADD213PS.BCST 16536(SP)(R9*1), Z8, Z6
+	VSUBPS            192(DI), Z2, Z7
+	VMULPS.BCST       16284(SP)(R9*1), Z3, Z8
+	VFNMADD213PS.BCST 16540(SP)(R9*1), Z8, Z7
 	CMPB              198(AX), $0x00
-	JEQ               none83
+	JEQ               none82
 	CMPB              198(AX), $0x01
-	JNE               act84
+	JNE               act83
 	VBROADCASTSS      element00000000<>+0(SB), Z8
 	VMAXPS            Z4, Z8, Z4
 	VMAXPS            Z5, Z8, Z5
 	VMAXPS            Z6, Z8, Z6
 	VMAXPS            Z7, Z8, Z7
 
-act84:
+act83:
 	CMPB         198(AX), $0x03
-	JNE          act85
+	JNE          act84
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z4, Z10
@@ -2604,9 +2611,9 @@ act84:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act85:
+act84:
 	CMPB         198(AX), $0x02
-	JNE          act86
+	JNE          act85
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -2700,8 +2707,8 @@ act85:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act86:
-none83:
+act85:
+none82:
 	VUNPCKLPS     Z5, Z4, Z8
 	VUNPCKHPS     Z5, Z4, Z5
 	VUNPCKLPS     Z7, Z6, Z4
@@ -2715,77 +2722,77 @@ none83:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          16904(SP), R9
+	MOVQ          16912(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16912(SP), R9
+	MOVQ          16920(SP), R9
 	VEXTRACTF32X4 $0x00, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16920(SP), R9
+	MOVQ          16928(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16928(SP), R9
+	MOVQ          16936(SP), R9
 	VEXTRACTF32X4 $0x00, Z5, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16936(SP), R9
+	MOVQ          16944(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16944(SP), R9
+	MOVQ          16952(SP), R9
 	VEXTRACTF32X4 $0x01, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16952(SP), R9
+	MOVQ          16960(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16960(SP), R9
+	MOVQ          16968(SP), R9
 	VEXTRACTF32X4 $0x01, Z5, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16968(SP), R9
+	MOVQ          16976(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16976(SP), R9
+	MOVQ          16984(SP), R9
 	VEXTRACTF32X4 $0x02, Z4, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16984(SP), R9
+	MOVQ          16992(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16992(SP), R9
+	MOVQ          17000(SP), R9
 	VEXTRACTF32X4 $0x02, Z5, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17000(SP), R9
+	MOVQ          17008(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X6
 	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17008(SP), R9
+	MOVQ          17016(SP), R9
 	VEXTRACTF32X4 $0x03, Z4, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          17016(SP), R9
+	MOVQ          17024(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          17024(SP), R9
+	MOVQ          17032(SP), R9
 	VEXTRACTF32X4 $0x03, Z5, X4
 	VMOVDQU16     X4, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece82
-	JMP           both78
+	JG            piece81
+	JMP           both77
 
-half77:
+half76:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
-	CMPQ  16224(SP), $0x00
-	JEQ   off87
+	CMPQ  16232(SP), $0x00
+	JEQ   off86
 	LEAQ  3584(BX), SI
-	ADDQ  16240(SP), SI
-	MOVQ  16248(SP), R8
+	ADDQ  16248(SP), SI
+	MOVQ  16256(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off87:
+off86:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
-	VPBROADCASTD  72(AX), Z6
-	VPADDD.BCST   elementffffffff<>+0(SB), Z6, Z6
+	MOVQ          24(SP), R8
+	VPBROADCASTD  R8, Z6
 	VPMINUD       Z6, Z5, Z5
 	VPBROADCASTQ  DI, Z6
 	VPBROADCASTQ  SI, Z7
@@ -2793,56 +2800,56 @@ off87:
 	VPMOVZXDQ     Y8, Z8
 	VPMULUDQ      Z6, Z8, Z8
 	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 17032(SP)
+	VMOVDQU64     Z8, 17040(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z6, Z5, Z5
 	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 17096(SP)
+	VMOVDQU64     Z5, 17104(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half88
+	JNE           half87
 	ADDQ          R8, R8
-	JMP           both89
+	JMP           both88
 
-half88:
-both89:
+half87:
+both88:
 	XORQ SI, SI
 
-piece90:
+piece89:
 	MOVQ              DI, R9
 	SUBQ              BX, R9
 	SHRQ              $0x04, R9
 	VSUBPS            (DI), Z2, Z5
-	VMULPS.BCST       16264(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16520(SP)(R9*1), Z13, Z5
-	VSUBPS            64(DI), Z2, Z6
-	VMULPS.BCST       16268(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16524(SP)(R9*1), Z13, Z6
-	VSUBPS            128(DI), Z2, Z7
 	VMULPS.BCST       16272(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16528(SP)(R9*1), Z13, Z7
-	VSUBPS            192(DI), Z2, Z8
+	VFNMADD213PS.BCST 16528(SP)(R9*1), Z13, Z5
+	VSUBPS            64(DI), Z2, Z6
 	VMULPS.BCST       16276(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16532(SP)(R9*1), Z13, Z8
-	VSUBPS            256(DI), Z2, Z9
+	VFNMADD213PS.BCST 16532(SP)(R9*1), Z13, Z6
+	VSUBPS            128(DI), Z2, Z7
 	VMULPS.BCST       16280(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16536(SP)(R9*1), Z13, Z9
-	VSUBPS            320(DI), Z2, Z10
+	VFNMADD213PS.BCST 16536(SP)(R9*1), Z13, Z7
+	VSUBPS            192(DI), Z2, Z8
 	VMULPS.BCST       16284(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16540(SP)(R9*1), Z13, Z10
-	VSUBPS            384(DI), Z2, Z11
+	VFNMADD213PS.BCST 16540(SP)(R9*1), Z13, Z8
+	VSUBPS            256(DI), Z2, Z9
 	VMULPS.BCST       16288(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16544(SP)(R9*1), Z13, Z11
-	VSUBPS            448(DI), Z2, Z12
+	VFNMADD213PS.BCST 16544(SP)(R9*1), Z13, Z9
+	VSUBPS            320(DI), Z2, Z10
 	VMULPS.BCST       16292(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16548(SP)(R9*1), Z13, Z12
+	VFNMADD213PS.BCST 16548(SP)(R9*1), Z13, Z10
+	VSUBPS            384(DI), Z2, Z11
+	VMULPS.BCST       16296(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16552(SP)(R9*1), Z13, Z11
+	VSUBPS            448(DI), Z2, Z12
+	VMULPS.BCST       16300(SP)(R9*1), Z3, Z13
+	VFNMADD213PS.BCST 16556(SP)(R9*1), Z13, Z12
 	CMPB              198(AX), $0x00
-	JEQ               none91
+	JEQ               none90
 	CMPB              198(AX), $0x01
-	JNE               act92
+	JNE               act91
 	VBROADCASTSS      element00000000<>+0(SB), Z13
 	VMAXPS            Z5, Z13, Z5
 	VMAXPS            Z6, Z13, Z6
@@ -2853,9 +2860,9 @@ piece90:
 	VMAXPS            Z11, Z13, Z11
 	VMAXPS            Z12, Z13, Z12
 
-act92:
+act91:
 	CMPB         198(AX), $0x03
-	JNE          act93
+	JNE          act92
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z5, Z15
@@ -2883,9 +2890,9 @@ act92:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act93:
+act92:
 	CMPB         198(AX), $0x02
-	JNE          act94
+	JNE          act93
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -3011,10 +3018,10 @@ act93:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act94:
-none91:
+act93:
+none90:
 	CMPB native+8(FP), $0x00
-	JEQ  ours95
+	JEQ  ours94
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z13
 	LONG $0x484f7262
@@ -3031,9 +3038,9 @@ none91:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both96
+	JMP  both95
 
-ours95:
+ours94:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -3084,7 +3091,7 @@ ours95:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both96:
+both95:
 	VPERMW        Z13, Z4, Z13
 	VPERMW        Z5, Z4, Z5
 	VPERMW        Z6, Z4, Z6
@@ -3102,97 +3109,98 @@ both96:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          17032(SP), R9
+	MOVQ          17040(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17040(SP), R9
+	MOVQ          17048(SP), R9
 	VEXTRACTF32X4 $0x00, Z5, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17048(SP), R9
+	MOVQ          17056(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17056(SP), R9
+	MOVQ          17064(SP), R9
 	VEXTRACTF32X4 $0x00, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17064(SP), R9
+	MOVQ          17072(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17072(SP), R9
+	MOVQ          17080(SP), R9
 	VEXTRACTF32X4 $0x01, Z5, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17080(SP), R9
+	MOVQ          17088(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17088(SP), R9
+	MOVQ          17096(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17096(SP), R9
+	MOVQ          17104(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17104(SP), R9
+	MOVQ          17112(SP), R9
 	VEXTRACTF32X4 $0x02, Z5, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17112(SP), R9
+	MOVQ          17120(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17120(SP), R9
+	MOVQ          17128(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17128(SP), R9
+	MOVQ          17136(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          17136(SP), R9
+	MOVQ          17144(SP), R9
 	VEXTRACTF32X4 $0x03, Z5, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          17144(SP), R9
+	MOVQ          17152(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          17152(SP), R9
+	MOVQ          17160(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece90
+	JG            piece89
 
-both78:
-written62:
-	CMPQ  16224(SP), $0x00
-	JEQ   off97
-	MOVQ  16256(SP), SI
-	ADDQ  SI, 16248(SP)
+both77:
+written61:
+	MOVQ  16264(SP), SI
+	ADDQ  SI, 16256(SP)
+	CMPQ  16232(SP), $0x00
+	JEQ   off96
 	IMULQ 8(AX), SI
-	ADDQ  SI, 16240(SP)
+	ADDQ  SI, 16248(SP)
 
-off97:
-	ADDQ $0x10, CX
+off96:
+	MOVQ 16(SP), SI
+	ADDQ SI, CX
 	CMPQ CX, 72(AX)
 	JLT  rows11
 	LEAQ 3584(BX), CX
-	MOVQ 16232(SP), DX
-	MOVQ 16240(SP), BX
+	MOVQ 16240(SP), DX
+	MOVQ 16248(SP), BX
 
-line98:
+line97:
 	CMPQ      BX, $0x40
-	JLT       last99
+	JLT       last98
 	SUBQ      $0x40, BX
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, DX
 	TESTQ     $0x0000003f, DX
-	JNZ       near100
+	JNZ       near99
 	CMPB      17(AX), $0x00
-	JEQ       near100
+	JEQ       near99
 	VMOVNTDQ  Z0, -64(DX)
-	JMP       moved101
+	JMP       moved100
 
-near100:
+near99:
 	VMOVDQU64 Z0, -64(DX)
 
-moved101:
-	JMP line98
+moved100:
+	JMP line97
 
-last99:
+last98:
 	VMOVDQU64 (CX), Z0
 	MOVQ      BX, AX
 	SHRQ      $0x01, AX
@@ -3213,33 +3221,33 @@ other2:
 	MOVL  144(AX), R11
 	MOVQ  168(AX), CX
 	TESTQ CX, CX
-	JZ    skip102
+	JZ    skip101
 	MOVQ  CX, R10
 
-skip102:
+skip101:
 	XORQ  R12, R12
 	CMPB  42(AX), $0x00
-	JEQ   skip103
+	JEQ   skip102
 	MOVQ  72(AX), R12
 	IMULQ 32(AX), R12
 	ADDQ  SI, R12
 	SUBQ  $0x00004000, R12
 
-skip103:
-	MOVQ         R12, 17168(SP)
+skip102:
+	MOVQ         R12, 17176(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
 	ORQ          112(AX), CX
-	MOVQ         CX, 17176(SP)
+	MOVQ         CX, 17184(SP)
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R12
 	CMPB         197(AX), $0x00
-	JEQ          skip104
+	JEQ          skip103
 	CMPQ         R12, $0x00
-	JLE          last105
+	JLE          last104
 	MOVQ         SI, R13
 	MOVQ         R8, R14
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -3249,24 +3257,24 @@ skip103:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols107
+	JGT          cols106
 
-cols106:
+cols105:
 	CMPB    40(AX), $0x00
-	JNE     half108
+	JNE     half107
 	VMOVUPS (R13)(CX*4), Z9
 	VMOVUPS 64(R13)(CX*4), Z10
 	VMOVUPS 128(R13)(CX*4), Z11
 	VMOVUPS 192(R13)(CX*4), Z12
-	JMP     both109
+	JMP     both108
 
-half108:
+half107:
 	VPERMW.Z (R13)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R13)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R13)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R13)(CX*2), Z1, K1, Z12
 
-both109:
+both108:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3274,70 +3282,70 @@ both109:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R15
 	CMPQ   R15, DX
-	JLE    cols106
+	JLE    cols105
 
-cols107:
+cols106:
 	LEAQ 32(CX), R15
 	CMPQ R15, DX
-	JGT  cols111
+	JGT  cols110
 
-cols110:
+cols109:
 	CMPB    40(AX), $0x00
-	JNE     half112
+	JNE     half111
 	VMOVUPS (R13)(CX*4), Z9
 	VMOVUPS 64(R13)(CX*4), Z10
-	JMP     both113
+	JMP     both112
 
-half112:
+half111:
 	VPERMW.Z (R13)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R13)(CX*2), Z1, K1, Z10
 
-both113:
+both112:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R15
 	CMPQ   R15, DX
-	JLE    cols110
+	JLE    cols109
 
-cols111:
+cols110:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols115
+	JGT  cols114
 
-cols114:
+cols113:
 	CMPB    40(AX), $0x00
-	JNE     half116
+	JNE     half115
 	VMOVUPS (R13)(CX*4), Z9
-	JMP     both117
+	JMP     both116
 
-half116:
+half115:
 	VPMOVZXWD (R13)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both117:
+both116:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols114
+	JLE    cols113
 
-cols115:
+cols114:
 	CMPQ      CX, DX
-	JGE       row118
+	JGE       row117
 	CMPB      40(AX), $0x00
-	JNE       half119
+	JNE       half118
 	VMOVUPS.Z (R13)(CX*4), K2, Z9
-	JMP       both120
+	JMP       both119
 
-half119:
+half118:
 	VPMOVZXWD.Z (R13)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both120:
+both119:
 	VADDPS Z9, Z5, Z5
 
-row118:
+row117:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3352,9 +3360,9 @@ row118:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R14)
 
-last105:
+last104:
 	CMPQ         R12, $0x00
-	JLE          last121
+	JLE          last120
 	MOVQ         SI, R13
 	MOVQ         R8, R14
 	VBROADCASTSS (R14), Z5
@@ -3365,24 +3373,24 @@ last105:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols123
+	JGT          cols122
 
-cols122:
+cols121:
 	CMPB    40(AX), $0x00
-	JNE     half124
+	JNE     half123
 	VMOVUPS (R13)(CX*4), Z10
 	VMOVUPS 64(R13)(CX*4), Z11
 	VMOVUPS 128(R13)(CX*4), Z12
 	VMOVUPS 192(R13)(CX*4), Z13
-	JMP     both125
+	JMP     both124
 
-half124:
+half123:
 	VPERMW.Z (R13)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R13)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R13)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R13)(CX*2), Z1, K1, Z13
 
-both125:
+both124:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3394,25 +3402,25 @@ both125:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R15
 	CMPQ        R15, DX
-	JLE         cols122
+	JLE         cols121
 
-cols123:
+cols122:
 	LEAQ 32(CX), R15
 	CMPQ R15, DX
-	JGT  cols127
+	JGT  cols126
 
-cols126:
+cols125:
 	CMPB    40(AX), $0x00
-	JNE     half128
+	JNE     half127
 	VMOVUPS (R13)(CX*4), Z10
 	VMOVUPS 64(R13)(CX*4), Z11
-	JMP     both129
+	JMP     both128
 
-half128:
+half127:
 	VPERMW.Z (R13)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R13)(CX*2), Z1, K1, Z11
 
-both129:
+both128:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3420,49 +3428,49 @@ both129:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R15
 	CMPQ        R15, DX
-	JLE         cols126
+	JLE         cols125
 
-cols127:
+cols126:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols131
+	JGT  cols130
 
-cols130:
+cols129:
 	CMPB    40(AX), $0x00
-	JNE     half132
+	JNE     half131
 	VMOVUPS (R13)(CX*4), Z10
-	JMP     both133
+	JMP     both132
 
-half132:
+half131:
 	VPMOVZXWD (R13)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both133:
+both132:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols130
+	JLE         cols129
 
-cols131:
+cols130:
 	CMPQ      CX, DX
-	JGE       row134
+	JGE       row133
 	CMPB      40(AX), $0x00
-	JNE       half135
+	JNE       half134
 	VMOVUPS.Z (R13)(CX*4), K2, Z10
-	JMP       both136
+	JMP       both135
 
-half135:
+half134:
 	VPMOVZXWD.Z (R13)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both136:
+both135:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row134:
+row133:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3481,9 +3489,9 @@ row134:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R14)
 
-last121:
+last120:
 	CMPQ         R12, $0x01
-	JLE          last137
+	JLE          last136
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -3495,24 +3503,24 @@ last121:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols139
+	JGT          cols138
 
-cols138:
+cols137:
 	CMPB    40(AX), $0x00
-	JNE     half140
+	JNE     half139
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
 	VMOVUPS 128(R12)(CX*4), Z11
 	VMOVUPS 192(R12)(CX*4), Z12
-	JMP     both141
+	JMP     both140
 
-half140:
+half139:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
-both141:
+both140:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3520,70 +3528,70 @@ both141:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols138
+	JLE    cols137
 
-cols139:
+cols138:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols143
+	JGT  cols142
 
-cols142:
+cols141:
 	CMPB    40(AX), $0x00
-	JNE     half144
+	JNE     half143
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
-	JMP     both145
+	JMP     both144
 
-half144:
+half143:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
-both145:
+both144:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols142
+	JLE    cols141
 
-cols143:
+cols142:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols147
+	JGT  cols146
 
-cols146:
+cols145:
 	CMPB    40(AX), $0x00
-	JNE     half148
+	JNE     half147
 	VMOVUPS (R12)(CX*4), Z9
-	JMP     both149
+	JMP     both148
 
-half148:
+half147:
 	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both149:
+both148:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols146
+	JLE    cols145
 
-cols147:
+cols146:
 	CMPQ      CX, DX
-	JGE       row150
+	JGE       row149
 	CMPB      40(AX), $0x00
-	JNE       half151
+	JNE       half150
 	VMOVUPS.Z (R12)(CX*4), K2, Z9
-	JMP       both152
+	JMP       both151
 
-half151:
+half150:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both152:
+both151:
 	VADDPS Z9, Z5, Z5
 
-row150:
+row149:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3598,15 +3606,15 @@ row150:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last137:
-skip104:
+last136:
+skip103:
 	MOVQ 72(AX), R13
 
-rows153:
+rows152:
 	CMPB         197(AX), $0x00
-	JEQ          skip154
+	JEQ          skip153
 	CMPQ         R13, $0x02
-	JLE          last155
+	JLE          last154
 	MOVQ         SI, R12
 	MOVQ         R8, R14
 	ADDQ         32(AX), R12
@@ -3620,24 +3628,24 @@ rows153:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols157
+	JGT          cols156
 
-cols156:
+cols155:
 	CMPB    40(AX), $0x00
-	JNE     half158
+	JNE     half157
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
 	VMOVUPS 128(R12)(CX*4), Z11
 	VMOVUPS 192(R12)(CX*4), Z12
-	JMP     both159
+	JMP     both158
 
-half158:
+half157:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
-both159:
+both158:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3645,70 +3653,70 @@ both159:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R15
 	CMPQ   R15, DX
-	JLE    cols156
+	JLE    cols155
 
-cols157:
+cols156:
 	LEAQ 32(CX), R15
 	CMPQ R15, DX
-	JGT  cols161
+	JGT  cols160
 
-cols160:
+cols159:
 	CMPB    40(AX), $0x00
-	JNE     half162
+	JNE     half161
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
-	JMP     both163
+	JMP     both162
 
-half162:
+half161:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
-both163:
+both162:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R15
 	CMPQ   R15, DX
-	JLE    cols160
+	JLE    cols159
 
-cols161:
+cols160:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols165
+	JGT  cols164
 
-cols164:
+cols163:
 	CMPB    40(AX), $0x00
-	JNE     half166
+	JNE     half165
 	VMOVUPS (R12)(CX*4), Z9
-	JMP     both167
+	JMP     both166
 
-half166:
+half165:
 	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both167:
+both166:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols164
+	JLE    cols163
 
-cols165:
+cols164:
 	CMPQ      CX, DX
-	JGE       row168
+	JGE       row167
 	CMPB      40(AX), $0x00
-	JNE       half169
+	JNE       half168
 	VMOVUPS.Z (R12)(CX*4), K2, Z9
-	JMP       both170
+	JMP       both169
 
-half169:
+half168:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both170:
+both169:
 	VADDPS Z9, Z5, Z5
 
-row168:
+row167:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3723,9 +3731,9 @@ row168:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R14)
 
-last155:
+last154:
 	CMPQ         R13, $0x01
-	JLE          last171
+	JLE          last170
 	MOVQ         SI, R12
 	MOVQ         R8, R14
 	ADDQ         32(AX), R12
@@ -3738,24 +3746,24 @@ last155:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols173
+	JGT          cols172
 
-cols172:
+cols171:
 	CMPB    40(AX), $0x00
-	JNE     half174
+	JNE     half173
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
 	VMOVUPS 128(R12)(CX*4), Z12
 	VMOVUPS 192(R12)(CX*4), Z13
-	JMP     both175
+	JMP     both174
 
-half174:
+half173:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
 
-both175:
+both174:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3767,25 +3775,25 @@ both175:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R15
 	CMPQ        R15, DX
-	JLE         cols172
+	JLE         cols171
 
-cols173:
+cols172:
 	LEAQ 32(CX), R15
 	CMPQ R15, DX
-	JGT  cols177
+	JGT  cols176
 
-cols176:
+cols175:
 	CMPB    40(AX), $0x00
-	JNE     half178
+	JNE     half177
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
-	JMP     both179
+	JMP     both178
 
-half178:
+half177:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 
-both179:
+both178:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3793,49 +3801,49 @@ both179:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R15
 	CMPQ        R15, DX
-	JLE         cols176
+	JLE         cols175
 
-cols177:
+cols176:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols181
+	JGT  cols180
 
-cols180:
+cols179:
 	CMPB    40(AX), $0x00
-	JNE     half182
+	JNE     half181
 	VMOVUPS (R12)(CX*4), Z10
-	JMP     both183
+	JMP     both182
 
-half182:
+half181:
 	VPMOVZXWD (R12)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both183:
+both182:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols180
+	JLE         cols179
 
-cols181:
+cols180:
 	CMPQ      CX, DX
-	JGE       row184
+	JGE       row183
 	CMPB      40(AX), $0x00
-	JNE       half185
+	JNE       half184
 	VMOVUPS.Z (R12)(CX*4), K2, Z10
-	JMP       both186
+	JMP       both185
 
-half185:
+half184:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both186:
+both185:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row184:
+row183:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3854,29 +3862,29 @@ row184:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R14)
 
-last171:
-skip154:
+last170:
+skip153:
 	CMPB  160(AX), $0x00
-	JEQ   skip187
+	JEQ   skip186
 	CMPQ  168(AX), $0x00
-	JNE   given188
+	JNE   given187
 	MOVQ  R11, CX
 	TESTQ R10, R10
-	JZ    id190
+	JZ    id189
 	MOVL  (R10), CX
 	ADDQ  $0x04, R10
 
-id190:
+id189:
 	INCL  R11
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  136(AX), CX
 	CMPW  148(AX), $0x8000
-	JNE   other191
-	MOVQ  CX, 17160(SP)
-	JMP   half192
+	JNE   other190
+	MOVQ  CX, 17168(SP)
+	JMP   half191
 
-other191:
+other190:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -3894,99 +3902,99 @@ other191:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-half192:
-	JMP decided189
+half191:
+	JMP decided188
 
-given188:
+given187:
 	ADDQ 176(AX), R10
 
-decided189:
-skip187:
+decided188:
+skip186:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip193
+	JEQ  skip192
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip193:
-	CMPQ CX, 17168(SP)
-	JGE  none194
+skip192:
+	CMPQ CX, 17176(SP)
+	JGE  none193
 	MOVQ CX, R12
 	ANDQ $-256, R12
 	SHRQ $0x06, R12
 	RORB $0x02, R12
 	SHLQ $0x06, R12
-	JMP  row195
+	JMP  row194
 
-none194:
+none193:
 	XORQ R12, R12
 
-row195:
+row194:
 	XORQ CX, CX
 	LEAQ 64(CX), R14
 	CMPQ R14, DX
-	JGT  cols197
+	JGT  cols196
 
-cols196:
+cols195:
 	CMPB       40(AX), $0x00
-	JNE        half198
+	JNE        half197
 	TESTQ      R12, R12
-	JZ         near200
+	JZ         near199
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same202
+	JNZ        same201
 	ADDQ       $0x00003000, R12
 
-same202:
-	JMP asked201
+same201:
+	JMP asked200
 
-near200:
+near199:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
 	PREFETCHT0 3264(SI)(CX*4)
 
-asked201:
+asked200:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
 	VMOVUPS 128(SI)(CX*4), Z7
 	VMOVUPS 192(SI)(CX*4), Z8
-	JMP     both199
+	JMP     both198
 
-half198:
+half197:
 	TESTQ      R12, R12
-	JZ         near203
+	JZ         near202
 	TESTQ      $0x0000007f, CX
-	JNZ        asked204
+	JNZ        asked203
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same205
+	JNZ        same204
 	ADDQ       $0x00003000, R12
 
-same205:
-	JMP asked204
+same204:
+	JMP asked203
 
-near203:
+near202:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 
-asked204:
+asked203:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(SI)(CX*2), Z1, K1, Z8
 
-both199:
+both198:
 	CMPB         196(AX), $0x00
-	JEQ          skip206
+	JEQ          skip205
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -3994,10 +4002,10 @@ both199:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip207
+	JZ           skip206
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half208
+	JNE          half207
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -4006,9 +4014,9 @@ both199:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both209
+	JMP          both208
 
-half208:
+half207:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -4016,19 +4024,19 @@ half208:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both209:
+both208:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip207:
 skip206:
-	CMPQ         17176(SP), $0x00
-	JEQ          plain210
+skip205:
+	CMPQ         17184(SP), $0x00
+	JEQ          plain209
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip211
+	JZ           skip210
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -4040,10 +4048,10 @@ skip206:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip211:
+skip210:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip212
+	JZ      skip211
 	VMOVUPS (R14)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -4053,13 +4061,13 @@ skip211:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip212:
+skip211:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip214
+	JZ          skip213
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip215
+	JZ          skip214
 	VMOVUPS     (R15)(CX*4), Z9
 	VMOVUPS     (R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -4072,9 +4080,9 @@ skip212:
 	VMOVUPS     192(R15)(CX*4), Z9
 	VMOVUPS     192(R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal213
+	JMP         normal212
 
-skip215:
+skip214:
 	VMOVUPS (R14)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -4084,11 +4092,11 @@ skip215:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip214:
-plain210:
+skip213:
+plain209:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip216
+	JZ      skip215
 	VMOVUPS (R14)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -4098,21 +4106,21 @@ plain210:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip216:
-normal213:
+skip215:
+normal212:
 	CMPB         198(AX), $0x00
-	JEQ          none217
+	JEQ          none216
 	CMPB         198(AX), $0x01
-	JNE          act218
+	JNE          act217
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act218:
+act217:
 	CMPB         198(AX), $0x03
-	JNE          act219
+	JNE          act218
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -4128,11 +4136,11 @@ act218:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act219:
+act218:
 	CMPB         198(AX), $0x02
-	JNE          act220
+	JNE          act219
 	CMPB         16(AX), $0x00
-	JNE          half221
+	JNE          half220
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4213,9 +4221,9 @@ act219:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both222
+	JMP          both221
 
-half221:
+half220:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4270,18 +4278,18 @@ half221:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both222:
-act220:
-none217:
+both221:
+act219:
+none216:
 	CMPB         160(AX), $0x00
-	JEQ          skip223
+	JEQ          skip222
 	CMPQ         168(AX), $0x00
-	JNE          given224
+	JNE          given223
 	CMPW         148(AX), $0x8000
-	JNE          other226
-	MOVQ         17160(SP), R9
+	JNE          other225
+	MOVQ         17168(SP), R9
 	MOVQ         elementMix<>+24(SB), R14
-	ADDQ         R14, 17160(SP)
+	ADDQ         R14, 17168(SP)
 	MOVQ         R9, R14
 	SHRQ         $0x1e, R14
 	XORQ         R14, R9
@@ -4302,9 +4310,9 @@ none217:
 	VMULPS.Z     Z9, Z7, K3, Z7
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z9, Z8, K3, Z8
-	JMP          half227
+	JMP          half226
 
-other226:
+other225:
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4333,10 +4341,10 @@ other226:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
 
-half227:
-	JMP decided225
+half226:
+	JMP decided224
 
-given224:
+given223:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -4351,30 +4359,30 @@ given224:
 	KMOVW        6(R14), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided225:
-skip223:
+decided224:
+skip222:
 	CMPB     16(AX), $0x00
-	JNE      half229
+	JNE      half228
 	CMPB     17(AX), $0x00
-	JEQ      near231
+	JEQ      near230
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed232
+	JMP      placed231
 
-near231:
+near230:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed232:
-	JMP both230
+placed231:
+	JMP both229
 
-half229:
+half228:
 	CMPB native+8(FP), $0x00
-	JEQ  ours233
+	JEQ  ours232
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4383,9 +4391,9 @@ half229:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both234
+	JMP  both233
 
-ours233:
+ours232:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4414,115 +4422,115 @@ ours233:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both234:
+both233:
 	CMPB     17(AX), $0x00
-	JEQ      near235
+	JEQ      near234
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed236
+	JMP      placed235
 
-near235:
+near234:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed236:
-both230:
+placed235:
+both229:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R14
 	CMPQ R14, DX
-	JLE  cols196
+	JLE  cols195
 
-cols197:
+cols196:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols238
+	JGT  cols237
 
-cols237:
+cols236:
 	CMPB       40(AX), $0x00
-	JNE        half239
+	JNE        half238
 	TESTQ      R12, R12
-	JZ         near241
+	JZ         near240
 	TESTQ      $0x0000003f, CX
-	JNZ        asked242
+	JNZ        asked241
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same243
+	JNZ        same242
 	ADDQ       $0x00003000, R12
 
-same243:
-	JMP asked242
+same242:
+	JMP asked241
 
-near241:
+near240:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 
-asked242:
+asked241:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both240
+	JMP     both239
 
-half239:
+half238:
 	TESTQ      R12, R12
-	JZ         near244
+	JZ         near243
 	TESTQ      $0x0000007f, CX
-	JNZ        asked245
+	JNZ        asked244
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same246
+	JNZ        same245
 	ADDQ       $0x00003000, R12
 
-same246:
-	JMP asked245
+same245:
+	JMP asked244
 
-near244:
+near243:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked245:
+asked244:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 
-both240:
+both239:
 	CMPB         196(AX), $0x00
-	JEQ          skip247
+	JEQ          skip246
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip248
+	JZ           skip247
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half249
+	JNE          half248
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both250
+	JMP          both249
 
-half249:
+half248:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both250:
+both249:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip248:
 skip247:
-	CMPQ         17176(SP), $0x00
-	JEQ          plain251
+skip246:
+	CMPQ         17184(SP), $0x00
+	JEQ          plain250
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip252
+	JZ           skip251
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4530,59 +4538,59 @@ skip247:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip252:
+skip251:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip253
+	JZ      skip252
 	VMOVUPS (R14)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip253:
+skip252:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip255
+	JZ          skip254
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip256
+	JZ          skip255
 	VMOVUPS     (R15)(CX*4), Z7
 	VMOVUPS     (R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R15)(CX*4), Z7
 	VMOVUPS     64(R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal254
+	JMP         normal253
 
-skip256:
+skip255:
 	VMOVUPS (R14)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip255:
-plain251:
+skip254:
+plain250:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip257
+	JZ      skip256
 	VMOVUPS (R14)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip257:
-normal254:
+skip256:
+normal253:
 	CMPB         198(AX), $0x00
-	JEQ          none258
+	JEQ          none257
 	CMPB         198(AX), $0x01
-	JNE          act259
+	JNE          act258
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act259:
+act258:
 	CMPB         198(AX), $0x03
-	JNE          act260
+	JNE          act259
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4592,11 +4600,11 @@ act259:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act260:
+act259:
 	CMPB         198(AX), $0x02
-	JNE          act261
+	JNE          act260
 	CMPB         16(AX), $0x00
-	JNE          half262
+	JNE          half261
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4643,9 +4651,9 @@ act260:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both263
+	JMP          both262
 
-half262:
+half261:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4678,20 +4686,20 @@ half262:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both263:
-act261:
-none258:
+both262:
+act260:
+none257:
 	CMPB  160(AX), $0x00
-	JEQ   skip264
+	JEQ   skip263
 	CMPQ  168(AX), $0x00
-	JNE   given265
+	JNE   given264
 	CMPW  148(AX), $0x8000
-	JNE   other267
+	JNE   other266
 	TESTQ $0x0000003f, CX
-	JNZ   same269
-	MOVQ  17160(SP), R9
+	JNZ   same268
+	MOVQ  17168(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
-	ADDQ  R14, 17160(SP)
+	ADDQ  R14, 17168(SP)
 	MOVQ  R9, R14
 	SHRQ  $0x1e, R14
 	XORQ  R14, R9
@@ -4704,16 +4712,16 @@ none258:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same269:
+same268:
 	VBROADCASTSS 152(AX), Z7
 	KMOVQ        R9, K3
 	VMULPS.Z     Z7, Z5, K3, Z5
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 	SHRQ         $0x20, R9
-	JMP          half268
+	JMP          half267
 
-other267:
+other266:
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4731,10 +4739,10 @@ other267:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
 
-half268:
-	JMP decided266
+half267:
+	JMP decided265
 
-given265:
+given264:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -4745,33 +4753,33 @@ given265:
 	KMOVW        2(R14), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided266:
-skip264:
+decided265:
+skip263:
 	CMPB     16(AX), $0x00
-	JNE      half270
+	JNE      half269
 	CMPB     17(AX), $0x00
-	JEQ      near272
+	JEQ      near271
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed273
+	JMP      placed272
 
-near272:
+near271:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed273:
-	JMP both271
+placed272:
+	JMP both270
 
-half270:
+half269:
 	CMPB native+8(FP), $0x00
-	JEQ  ours274
+	JEQ  ours273
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both275
+	JMP  both274
 
-ours274:
+ours273:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4789,166 +4797,166 @@ ours274:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both275:
+both274:
 	CMPB     17(AX), $0x00
-	JEQ      near276
+	JEQ      near275
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed277
+	JMP      placed276
 
-near276:
+near275:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed277:
-both271:
+placed276:
+both270:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JLE  cols237
+	JLE  cols236
 
-cols238:
+cols237:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols279
+	JGT  cols278
 
-cols278:
+cols277:
 	CMPB       40(AX), $0x00
-	JNE        half280
+	JNE        half279
 	TESTQ      R12, R12
-	JZ         near282
+	JZ         near281
 	TESTQ      $0x0000003f, CX
-	JNZ        asked283
+	JNZ        asked282
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same284
+	JNZ        same283
 	ADDQ       $0x00003000, R12
 
-same284:
-	JMP asked283
+same283:
+	JMP asked282
 
-near282:
+near281:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked283:
+asked282:
 	VMOVUPS (SI)(CX*4), Z5
-	JMP     both281
+	JMP     both280
 
-half280:
+half279:
 	TESTQ      R12, R12
-	JZ         near285
+	JZ         near284
 	TESTQ      $0x0000007f, CX
-	JNZ        asked286
+	JNZ        asked285
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same287
+	JNZ        same286
 	ADDQ       $0x00003000, R12
 
-same287:
-	JMP asked286
+same286:
+	JMP asked285
 
-near285:
+near284:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked286:
+asked285:
 	VPMOVZXWD (SI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both281:
+both280:
 	CMPB         196(AX), $0x00
-	JEQ          skip288
+	JEQ          skip287
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip289
+	JZ           skip288
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half290
+	JNE          half289
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both291
+	JMP          both290
 
-half290:
+half289:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both291:
+both290:
 	VFMADD231PS Z6, Z7, Z5
 
-skip289:
 skip288:
-	CMPQ         17176(SP), $0x00
-	JEQ          plain292
+skip287:
+	CMPQ         17184(SP), $0x00
+	JEQ          plain291
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip293
+	JZ           skip292
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip293:
+skip292:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip294
+	JZ      skip293
 	VMOVUPS (R14)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip294:
+skip293:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip296
+	JZ          skip295
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip297
+	JZ          skip296
 	VMOVUPS     (R15)(CX*4), Z6
 	VMOVUPS     (R14)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal295
+	JMP         normal294
 
-skip297:
+skip296:
 	VMOVUPS (R14)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip296:
-plain292:
+skip295:
+plain291:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip298
+	JZ      skip297
 	VMOVUPS (R14)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip298:
-normal295:
+skip297:
+normal294:
 	CMPB         198(AX), $0x00
-	JEQ          none299
+	JEQ          none298
 	CMPB         198(AX), $0x01
-	JNE          act300
+	JNE          act299
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act300:
+act299:
 	CMPB         198(AX), $0x03
-	JNE          act301
+	JNE          act300
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act301:
+act300:
 	CMPB         198(AX), $0x02
-	JNE          act302
+	JNE          act301
 	CMPB         16(AX), $0x00
-	JNE          half303
+	JNE          half302
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4978,9 +4986,9 @@ act301:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both304
+	JMP          both303
 
-half303:
+half302:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5002,20 +5010,20 @@ half303:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both304:
-act302:
-none299:
+both303:
+act301:
+none298:
 	CMPB  160(AX), $0x00
-	JEQ   skip305
+	JEQ   skip304
 	CMPQ  168(AX), $0x00
-	JNE   given306
+	JNE   given305
 	CMPW  148(AX), $0x8000
-	JNE   other308
+	JNE   other307
 	TESTQ $0x0000003f, CX
-	JNZ   same310
-	MOVQ  17160(SP), R9
+	JNZ   same309
+	MOVQ  17168(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
-	ADDQ  R14, 17160(SP)
+	ADDQ  R14, 17168(SP)
 	MOVQ  R9, R14
 	SHRQ  $0x1e, R14
 	XORQ  R14, R9
@@ -5028,14 +5036,14 @@ none299:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same310:
+same309:
 	VBROADCASTSS 152(AX), Z6
 	KMOVQ        R9, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x10, R9
-	JMP          half309
+	JMP          half308
 
-other308:
+other307:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -5051,10 +5059,10 @@ other308:
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half309:
-	JMP decided307
+half308:
+	JMP decided306
 
-given306:
+given305:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -5063,31 +5071,31 @@ given306:
 	KMOVW        (R14), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided307:
-skip305:
+decided306:
+skip304:
 	CMPB     16(AX), $0x00
-	JNE      half311
+	JNE      half310
 	CMPB     17(AX), $0x00
-	JEQ      near313
+	JEQ      near312
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed314
+	JMP      placed313
 
-near313:
+near312:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed314:
-	JMP both312
+placed313:
+	JMP both311
 
-half311:
+half310:
 	CMPB native+8(FP), $0x00
-	JEQ  ours315
+	JEQ  ours314
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both316
+	JMP  both315
 
-ours315:
+ours314:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5100,156 +5108,156 @@ ours315:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both316:
+both315:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both312:
+both311:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JLE  cols278
+	JLE  cols277
 
-cols279:
+cols278:
 	CMPQ       CX, DX
-	JGE        row317
+	JGE        row316
 	CMPB       40(AX), $0x00
-	JNE        half318
+	JNE        half317
 	TESTQ      R12, R12
-	JZ         near320
+	JZ         near319
 	TESTQ      $0x0000003f, CX
-	JNZ        asked321
+	JNZ        asked320
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same322
+	JNZ        same321
 	ADDQ       $0x00003000, R12
 
-same322:
-	JMP asked321
+same321:
+	JMP asked320
 
-near320:
+near319:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked321:
+asked320:
 	VMOVUPS.Z (SI)(CX*4), K2, Z5
-	JMP       both319
+	JMP       both318
 
-half318:
+half317:
 	TESTQ      R12, R12
-	JZ         near323
+	JZ         near322
 	TESTQ      $0x0000007f, CX
-	JNZ        asked324
+	JNZ        asked323
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same325
+	JNZ        same324
 	ADDQ       $0x00003000, R12
 
-same325:
-	JMP asked324
+same324:
+	JMP asked323
 
-near323:
+near322:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked324:
+asked323:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both319:
+both318:
 	CMPB         196(AX), $0x00
-	JEQ          skip326
+	JEQ          skip325
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip327
+	JZ           skip326
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half328
+	JNE          half327
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both329
+	JMP          both328
 
-half328:
+half327:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both329:
+both328:
 	VFMADD231PS Z6, Z7, Z5
 
-skip327:
 skip326:
-	CMPQ         17176(SP), $0x00
-	JEQ          plain330
+skip325:
+	CMPQ         17184(SP), $0x00
+	JEQ          plain329
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip331
+	JZ           skip330
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip331:
+skip330:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip332
+	JZ        skip331
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip332:
+skip331:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip334
+	JZ          skip333
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip335
+	JZ          skip334
 	VMOVUPS.Z   (R14)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal333
+	JMP         normal332
 
-skip335:
+skip334:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip334:
-plain330:
+skip333:
+plain329:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip336
+	JZ        skip335
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip336:
-normal333:
+skip335:
+normal332:
 	CMPB         198(AX), $0x00
-	JEQ          none337
+	JEQ          none336
 	CMPB         198(AX), $0x01
-	JNE          act338
+	JNE          act337
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act338:
+act337:
 	CMPB         198(AX), $0x03
-	JNE          act339
+	JNE          act338
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act339:
+act338:
 	CMPB         198(AX), $0x02
-	JNE          act340
+	JNE          act339
 	CMPB         16(AX), $0x00
-	JNE          half341
+	JNE          half340
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5279,9 +5287,9 @@ act339:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both342
+	JMP          both341
 
-half341:
+half340:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5303,20 +5311,20 @@ half341:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both342:
-act340:
-none337:
+both341:
+act339:
+none336:
 	CMPB  160(AX), $0x00
-	JEQ   skip343
+	JEQ   skip342
 	CMPQ  168(AX), $0x00
-	JNE   given344
+	JNE   given343
 	CMPW  148(AX), $0x8000
-	JNE   other346
+	JNE   other345
 	TESTQ $0x0000003f, CX
-	JNZ   same348
-	MOVQ  17160(SP), R9
+	JNZ   same347
+	MOVQ  17168(SP), R9
 	MOVQ  elementMix<>+24(SB), R12
-	ADDQ  R12, 17160(SP)
+	ADDQ  R12, 17168(SP)
 	MOVQ  R9, R12
 	SHRQ  $0x1e, R12
 	XORQ  R12, R9
@@ -5329,14 +5337,14 @@ none337:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R9
 
-same348:
+same347:
 	VBROADCASTSS 152(AX), Z6
 	KMOVQ        R9, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x10, R9
-	JMP          half347
+	JMP          half346
 
-other346:
+other345:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -5352,10 +5360,10 @@ other346:
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half347:
-	JMP decided345
+half346:
+	JMP decided344
 
-given344:
+given343:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5364,23 +5372,23 @@ given344:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided345:
-skip343:
+decided344:
+skip342:
 	CMPB    16(AX), $0x00
-	JNE     half349
+	JNE     half348
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both350
+	JMP     both349
 
-half349:
+half348:
 	CMPB native+8(FP), $0x00
-	JEQ  ours351
+	JEQ  ours350
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both352
+	JMP  both351
 
-ours351:
+ours350:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5393,17 +5401,17 @@ ours351:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both352:
+both351:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both350:
-row317:
+both349:
+row316:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R13
-	JNZ  rows153
+	JNZ  rows152
 
 done1:
 	SFENCE
@@ -5418,9 +5426,6 @@ GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
 
 DATA element00000000<>+0(SB)/4, $0x00000000
 GLOBL element00000000<>(SB), RODATA|NOPTR, $4
-
-DATA elementffffffff<>+0(SB)/4, $0xffffffff
-GLOBL elementffffffff<>(SB), RODATA|NOPTR, $4
 
 DATA element3f000000<>+0(SB)/4, $0x3f000000
 GLOBL element3f000000<>(SB), RODATA|NOPTR, $4
@@ -5513,34 +5518,34 @@ TEXT ·actGradAVX512(SB), $24-9
 	MOVL      112(AX), R10
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip353
+	JZ        skip352
 	MOVQ      CX, R9
 
-skip353:
+skip352:
 	MOVQ 72(AX), R11
 
-rows354:
+rows353:
 	CMPB  128(AX), $0x00
-	JEQ   skip355
+	JEQ   skip354
 	CMPQ  136(AX), $0x00
-	JNE   given356
+	JNE   given355
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id358
+	JZ    id357
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id358:
+id357:
 	INCL  R10
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  104(AX), CX
 	CMPW  116(AX), $0x8000
-	JNE   other359
+	JNE   other358
 	MOVQ  CX, 16(SP)
-	JMP   half360
+	JMP   half359
 
-other359:
+other358:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -5558,22 +5563,22 @@ other359:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-half360:
-	JMP decided357
+half359:
+	JMP decided356
 
-given356:
+given355:
 	ADDQ 144(AX), R9
 
-decided357:
-skip355:
+decided356:
+skip354:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols362
+	JGT  cols361
 
-cols361:
+cols360:
 	CMPB       40(AX), $0x00
-	JNE        half363
+	JNE        half362
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5582,9 +5587,9 @@ cols361:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both364
+	JMP        both363
 
-half363:
+half362:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5592,11 +5597,11 @@ half363:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both364:
+both363:
 	CMPB       152(AX), $0x00
-	JEQ        skip365
+	JEQ        skip364
 	CMPB       64(AX), $0x00
-	JNE        half366
+	JNE        half365
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5605,9 +5610,9 @@ both364:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both367
+	JMP        both366
 
-half366:
+half365:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5615,10 +5620,10 @@ half366:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both367:
+both366:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act368
+	JNE          act367
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5628,9 +5633,9 @@ both367:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act368:
+act367:
 	CMPB         152(AX), $0x03
-	JNE          act369
+	JNE          act368
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5645,16 +5650,16 @@ act368:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act369:
+act368:
 	CMPB         152(AX), $0x02
-	JNE          act370
+	JNE          act369
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip371
+	JEQ          skip370
 	VBROADCASTSS 124(AX), Z13
 
-skip371:
+skip370:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5668,24 +5673,24 @@ skip371:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act370:
-skip365:
+act369:
+skip364:
 	CMPB         128(AX), $0x00
-	JEQ          skip372
+	JEQ          skip371
 	CMPB         152(AX), $0x01
-	JNE          draws373
+	JNE          draws372
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn374
+	JMP          drawn373
 
-draws373:
+draws372:
 	CMPQ         136(AX), $0x00
-	JNE          given375
+	JNE          given374
 	CMPW         116(AX), $0x8000
-	JNE          other377
+	JNE          other376
 	MOVQ         16(SP), R8
 	MOVQ         elementMix<>+24(SB), R12
 	ADDQ         R12, 16(SP)
@@ -5709,9 +5714,9 @@ draws373:
 	VMULPS.Z     Z8, Z6, K3, Z6
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z8, Z7, K3, Z7
-	JMP          half378
+	JMP          half377
 
-other377:
+other376:
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5740,10 +5745,10 @@ other377:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
 
-half378:
-	JMP decided376
+half377:
+	JMP decided375
 
-given375:
+given374:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5758,31 +5763,31 @@ given375:
 	KMOVW        6(R12), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided376:
-drawn374:
-skip372:
+decided375:
+drawn373:
+skip371:
 	CMPB     16(AX), $0x00
-	JNE      half380
+	JNE      half379
 	CMPB     17(AX), $0x00
-	JEQ      near382
+	JEQ      near381
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed383
+	JMP      placed382
 
-near382:
+near381:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed383:
-	JMP both381
+placed382:
+	JMP both380
 
-half380:
+half379:
 	CMPB native+8(FP), $0x00
-	JEQ  ours384
+	JEQ  ours383
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5791,9 +5796,9 @@ half380:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both385
+	JMP  both384
 
-ours384:
+ours383:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5822,22 +5827,22 @@ ours384:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both385:
+both384:
 	CMPB     17(AX), $0x00
-	JEQ      near386
+	JEQ      near385
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed387
+	JMP      placed386
 
-near386:
+near385:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed387:
-both381:
+placed386:
+both380:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip388
+	JZ      skip387
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 	VADDPS  64(R12)(CX*4), Z5, Z5
@@ -5847,59 +5852,59 @@ both381:
 	VADDPS  192(R12)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R12)(CX*4)
 
-skip388:
+skip387:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols361
+	JLE  cols360
 
-cols362:
+cols361:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols390
+	JGT  cols389
 
-cols389:
+cols388:
 	CMPB       40(AX), $0x00
-	JNE        half391
+	JNE        half390
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both392
+	JMP        both391
 
-half391:
+half390:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both392:
+both391:
 	CMPB       152(AX), $0x00
-	JEQ        skip393
+	JEQ        skip392
 	CMPB       64(AX), $0x00
-	JNE        half394
+	JNE        half393
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both395
+	JMP        both394
 
-half394:
+half393:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both395:
+both394:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act396
+	JNE          act395
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act396:
+act395:
 	CMPB         152(AX), $0x03
-	JNE          act397
+	JNE          act396
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5908,16 +5913,16 @@ act396:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act397:
+act396:
 	CMPB         152(AX), $0x02
-	JNE          act398
+	JNE          act397
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip399
+	JEQ          skip398
 	VBROADCASTSS 124(AX), Z9
 
-skip399:
+skip398:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5925,24 +5930,24 @@ skip399:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act398:
-skip393:
+act397:
+skip392:
 	CMPB         128(AX), $0x00
-	JEQ          skip400
+	JEQ          skip399
 	CMPB         152(AX), $0x01
-	JNE          draws401
+	JNE          draws400
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn402
+	JMP          drawn401
 
-draws401:
+draws400:
 	CMPQ  136(AX), $0x00
-	JNE   given403
+	JNE   given402
 	CMPW  116(AX), $0x8000
-	JNE   other405
+	JNE   other404
 	TESTQ $0x0000003f, CX
-	JNZ   same407
+	JNZ   same406
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -5958,16 +5963,16 @@ draws401:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same407:
+same406:
 	VBROADCASTSS 120(AX), Z6
 	KMOVQ        R8, K3
 	VMULPS.Z     Z6, Z4, K3, Z4
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x20, R8
-	JMP          half406
+	JMP          half405
 
-other405:
+other404:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5985,10 +5990,10 @@ other405:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half406:
-	JMP decided404
+half405:
+	JMP decided403
 
-given403:
+given402:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5999,34 +6004,34 @@ given403:
 	KMOVW        2(R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided404:
-drawn402:
-skip400:
+decided403:
+drawn401:
+skip399:
 	CMPB     16(AX), $0x00
-	JNE      half408
+	JNE      half407
 	CMPB     17(AX), $0x00
-	JEQ      near410
+	JEQ      near409
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed411
+	JMP      placed410
 
-near410:
+near409:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed411:
-	JMP both409
+placed410:
+	JMP both408
 
-half408:
+half407:
 	CMPB native+8(FP), $0x00
-	JEQ  ours412
+	JEQ  ours411
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both413
+	JMP  both412
 
-ours412:
+ours411:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -6044,108 +6049,108 @@ ours412:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both413:
+both412:
 	CMPB     17(AX), $0x00
-	JEQ      near414
+	JEQ      near413
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed415
+	JMP      placed414
 
-near414:
+near413:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed415:
-both409:
+placed414:
+both408:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip416
+	JZ      skip415
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 	VADDPS  64(R12)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R12)(CX*4)
 
-skip416:
+skip415:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols389
+	JLE  cols388
 
-cols390:
+cols389:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols418
+	JGT  cols417
 
-cols417:
+cols416:
 	CMPB       40(AX), $0x00
-	JNE        half419
+	JNE        half418
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both420
+	JMP        both419
 
-half419:
+half418:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both420:
+both419:
 	CMPB       152(AX), $0x00
-	JEQ        skip421
+	JEQ        skip420
 	CMPB       64(AX), $0x00
-	JNE        half422
+	JNE        half421
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both423
+	JMP        both422
 
-half422:
+half421:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both423:
+both422:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act424
+	JNE          act423
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act424:
+act423:
 	CMPB         152(AX), $0x03
-	JNE          act425
+	JNE          act424
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act425:
+act424:
 	CMPB         152(AX), $0x02
-	JNE          act426
+	JNE          act425
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip427
+	JEQ          skip426
 	VBROADCASTSS 124(AX), Z7
 
-skip427:
+skip426:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act426:
-skip421:
+act425:
+skip420:
 	CMPB         128(AX), $0x00
-	JEQ          skip428
+	JEQ          skip427
 	CMPB         152(AX), $0x01
-	JNE          draws429
+	JNE          draws428
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn430
+	JMP          drawn429
 
-draws429:
+draws428:
 	CMPQ  136(AX), $0x00
-	JNE   given431
+	JNE   given430
 	CMPW  116(AX), $0x8000
-	JNE   other433
+	JNE   other432
 	TESTQ $0x0000003f, CX
-	JNZ   same435
+	JNZ   same434
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -6161,14 +6166,14 @@ draws429:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same435:
+same434:
 	VBROADCASTSS 120(AX), Z5
 	KMOVQ        R8, K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 	SHRQ         $0x10, R8
-	JMP          half434
+	JMP          half433
 
-other433:
+other432:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -6184,10 +6189,10 @@ other433:
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-half434:
-	JMP decided432
+half433:
+	JMP decided431
 
-given431:
+given430:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -6196,32 +6201,32 @@ given431:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided432:
-drawn430:
-skip428:
+decided431:
+drawn429:
+skip427:
 	CMPB     16(AX), $0x00
-	JNE      half436
+	JNE      half435
 	CMPB     17(AX), $0x00
-	JEQ      near438
+	JEQ      near437
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed439
+	JMP      placed438
 
-near438:
+near437:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed439:
-	JMP both437
+placed438:
+	JMP both436
 
-half436:
+half435:
 	CMPB native+8(FP), $0x00
-	JEQ  ours440
+	JEQ  ours439
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both441
+	JMP  both440
 
-ours440:
+ours439:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -6234,96 +6239,96 @@ ours440:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both441:
+both440:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both437:
+both436:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip442
+	JZ      skip441
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 
-skip442:
+skip441:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols417
+	JLE  cols416
 
-cols418:
+cols417:
 	CMPQ       CX, DX
-	JGE        row443
+	JGE        row442
 	CMPB       40(AX), $0x00
-	JNE        half444
+	JNE        half443
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both445
+	JMP        both444
 
-half444:
+half443:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both445:
+both444:
 	CMPB       152(AX), $0x00
-	JEQ        skip446
+	JEQ        skip445
 	CMPB       64(AX), $0x00
-	JNE        half447
+	JNE        half446
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both448
+	JMP        both447
 
-half447:
+half446:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both448:
+both447:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act449
+	JNE          act448
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act449:
+act448:
 	CMPB         152(AX), $0x03
-	JNE          act450
+	JNE          act449
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act450:
+act449:
 	CMPB         152(AX), $0x02
-	JNE          act451
+	JNE          act450
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip452
+	JEQ          skip451
 	VBROADCASTSS 124(AX), Z7
 
-skip452:
+skip451:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act451:
-skip446:
+act450:
+skip445:
 	CMPB         128(AX), $0x00
-	JEQ          skip453
+	JEQ          skip452
 	CMPB         152(AX), $0x01
-	JNE          draws454
+	JNE          draws453
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn455
+	JMP          drawn454
 
-draws454:
+draws453:
 	CMPQ  136(AX), $0x00
-	JNE   given456
+	JNE   given455
 	CMPW  116(AX), $0x8000
-	JNE   other458
+	JNE   other457
 	TESTQ $0x0000003f, CX
-	JNZ   same460
+	JNZ   same459
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -6339,14 +6344,14 @@ draws454:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same460:
+same459:
 	VBROADCASTSS 120(AX), Z5
 	KMOVQ        R8, K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 	SHRQ         $0x10, R8
-	JMP          half459
+	JMP          half458
 
-other458:
+other457:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -6362,10 +6367,10 @@ other458:
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-half459:
-	JMP decided457
+half458:
+	JMP decided456
 
-given456:
+given455:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -6374,24 +6379,24 @@ given456:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided457:
-drawn455:
-skip453:
+decided456:
+drawn454:
+skip452:
 	CMPB    16(AX), $0x00
-	JNE     half461
+	JNE     half460
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both462
+	JMP     both461
 
-half461:
+half460:
 	CMPB native+8(FP), $0x00
-	JEQ  ours463
+	JEQ  ours462
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both464
+	JMP  both463
 
-ours463:
+ours462:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -6404,23 +6409,23 @@ ours463:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both464:
+both463:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both462:
+both461:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip465
+	JZ      skip464
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 
-skip465:
-row443:
+skip464:
+row442:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows354
+	JNZ  rows353
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6448,41 +6453,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows466:
+rows465:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols468
+	JGT  cols467
 
-cols467:
+cols466:
 	CMPB       40(AX), $0x00
-	JNE        half469
+	JNE        half468
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both470
+	JMP        both469
 
-half469:
+half468:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both470:
+both469:
 	CMPB       64(AX), $0x00
-	JNE        half471
+	JNE        half470
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both472
+	JMP        both471
 
-half471:
+half470:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both472:
+both471:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -6498,30 +6503,30 @@ both472:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half473
+	JNE          half472
 	CMPB         17(AX), $0x00
-	JEQ          near475
+	JEQ          near474
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed476
+	JMP          placed475
 
-near475:
+near474:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed476:
-	JMP both474
+placed475:
+	JMP both473
 
-half473:
+half472:
 	CMPB native+8(FP), $0x00
-	JEQ  ours477
+	JEQ  ours476
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both478
+	JMP  both477
 
-ours477:
+ours476:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -6539,52 +6544,52 @@ ours477:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both478:
+both477:
 	CMPB     17(AX), $0x00
-	JEQ      near479
+	JEQ      near478
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed480
+	JMP      placed479
 
-near479:
+near478:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed480:
-both474:
+placed479:
+both473:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols467
+	JLE  cols466
 
-cols468:
+cols467:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols482
+	JGT  cols481
 
-cols481:
+cols480:
 	CMPB       40(AX), $0x00
-	JNE        half483
+	JNE        half482
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both484
+	JMP        both483
 
-half483:
+half482:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both484:
+both483:
 	CMPB       64(AX), $0x00
-	JNE        half485
+	JNE        half484
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both486
+	JMP        both485
 
-half485:
+half484:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both486:
+both485:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -6593,28 +6598,28 @@ both486:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half487
+	JNE          half486
 	CMPB         17(AX), $0x00
-	JEQ          near489
+	JEQ          near488
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed490
+	JMP          placed489
 
-near489:
+near488:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed490:
-	JMP both488
+placed489:
+	JMP both487
 
-half487:
+half486:
 	CMPB native+8(FP), $0x00
-	JEQ  ours491
+	JEQ  ours490
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both492
+	JMP  both491
 
-ours491:
+ours490:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6627,42 +6632,42 @@ ours491:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both492:
+both491:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both488:
+both487:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols481
+	JLE  cols480
 
-cols482:
+cols481:
 	CMPQ       CX, DX
-	JGE        row493
+	JGE        row492
 	CMPB       40(AX), $0x00
-	JNE        half494
+	JNE        half493
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both495
+	JMP        both494
 
-half494:
+half493:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both495:
+both494:
 	CMPB       64(AX), $0x00
-	JNE        half496
+	JNE        half495
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both497
+	JMP        both496
 
-half496:
+half495:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both497:
+both496:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6671,20 +6676,20 @@ both497:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half498
+	JNE          half497
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both499
+	JMP          both498
 
-half498:
+half497:
 	CMPB native+8(FP), $0x00
-	JEQ  ours500
+	JEQ  ours499
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both501
+	JMP  both500
 
-ours500:
+ours499:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6697,23 +6702,23 @@ ours500:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both501:
+both500:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both499:
-row493:
+both498:
+row492:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows466
+	JNZ  rows465
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func layerGradAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·layerGradAVX512(SB), $27784-9
+TEXT ·layerGradAVX512(SB), $27792-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -6726,15 +6731,15 @@ TEXT ·layerGradAVX512(SB), $27784-9
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      64(AX), $0x00
-	JNE       half504
+	JNE       half503
 	CMPQ      DX, $0x10
-	JMP       both505
+	JMP       both504
 
-half504:
+half503:
 	CMPQ DX, $0x2f
 
-both505:
-	JGT          longer503
+both504:
+	JGT          longer502
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6742,50 +6747,50 @@ both505:
 	VBROADCASTSS X0, Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	XORQ         CX, CX
-	LEAQ         32(SP), BX
+	LEAQ         40(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far506:
+far505:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far506
-	MOVQ  DI, 24(SP)
+	JLT   far505
+	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
-	MOVQ  SI, 26976(SP)
-	MOVQ  SI, 26992(SP)
+	MOVQ  SI, 26984(SP)
 	MOVQ  SI, 27000(SP)
-	MOVQ  BX, 26984(SP)
+	MOVQ  SI, 27008(SP)
+	MOVQ  BX, 26992(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off507
+	JZ    off506
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half509
+	JNE   half508
 	ADDQ  DI, DI
-	JMP   both510
+	JMP   both509
 
-half509:
-both510:
+half508:
+both509:
 	CMPQ DI, 8(AX)
-	JNE  off507
-	MOVQ SI, 26984(SP)
+	JNE  off506
+	MOVQ SI, 26992(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 26976(SP)
+	MOVQ SI, 26984(SP)
 
-off507:
+off506:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip511
+	JZ           skip510
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6801,11 +6806,11 @@ off507:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip511:
-	VMOVUPS      Z2, 27016(SP)
-	VMOVUPS      Z3, 27080(SP)
-	VMOVUPS      Z4, 27144(SP)
-	VMOVUPS      Z5, 27208(SP)
+skip510:
+	VMOVUPS      Z2, 27024(SP)
+	VMOVUPS      Z3, 27088(SP)
+	VMOVUPS      Z4, 27152(SP)
+	VMOVUPS      Z5, 27216(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VMOVUPS      Z2, 19712(BX)
 	VMOVUPS      Z2, 19776(BX)
@@ -6920,15 +6925,23 @@ skip511:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-rows512:
+rows511:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
+	XORQ         DI, DI
+	CMPQ         SI, DI
+	CMOVQLT      DI, SI
 	MOVQ         SI, 16(SP)
 	MOVQ         16(SP), SI
-	MOVQ         SI, 27008(SP)
+	LEAQ         -1(CX)(SI*1), SI
+	MOVQ         SI, 24(SP)
+	MOVQ         24(SP), SI
+	INCQ         SI
+	SUBQ         27008(SP), SI
+	MOVQ         SI, 27016(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         CX, SI
 	MOVQ         32(AX), DI
@@ -6938,12 +6951,12 @@ rows512:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half518
+	JNE          half516
 	ADDQ         R9, R9
-	JMP          both519
+	JMP          both517
 
-half518:
-both519:
+half516:
+both517:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6956,14 +6969,14 @@ both519:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have515
+	JLE           have513
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
 	VPBROADCASTD  R9, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
-	VPBROADCASTD  72(AX), Z4
-	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
+	MOVQ          24(SP), R9
+	VPBROADCASTD  R9, Z4
 	VPMINUD       Z4, Z3, Z3
 	VPBROADCASTQ  DI, Z4
 	VPBROADCASTQ  SI, Z5
@@ -6971,73 +6984,72 @@ both519:
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z4, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 27272(SP)
+	VMOVDQU64     Z6, 27280(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 27336(SP)
+	VMOVDQU64     Z3, 27344(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half520
+	JNE           half518
 	ADDQ          R9, R9
-	JMP           both521
+	JMP           both519
 
-half520:
-both521:
+half518:
+both519:
 	XORQ  SI, SI
 	MOVQ  R9, R10
-	MOVQ  16(SP), R11
-	LEAQ  -1(CX)(R11*1), R11
 	ADDQ  $0x0f, R10
 	ANDQ  $-16, R10
+	MOVQ  24(SP), R11
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact522
+	JGT   exact520
 	MOVQ  R10, R9
 
-exact522:
+exact520:
 	CMPB 40(AX), $0x00
-	JNE  half523
+	JNE  half521
 
-piece525:
+piece523:
 	CMPQ            R9, $0x10
-	JLT             short526
-	MOVQ            27272(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
+	JLT             short524
 	MOVQ            27280(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
+	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27288(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            27296(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
+	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            27304(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            27312(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
 	MOVQ            27320(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            27328(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            27336(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            27344(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
 	MOVQ            27352(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            27360(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            27368(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            27376(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
 	MOVQ            27384(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
 	MOVQ            27392(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            27400(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
@@ -7054,66 +7066,66 @@ piece525:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece525
+	JMP             piece523
 
-short526:
+short524:
 	TESTQ        R9, R9
-	JZ           pieces527
+	JZ           pieces525
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         27272(SP), R8
+	MOVQ         27280(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27280(SP), R8
+	MOVQ         27288(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27288(SP), R8
+	MOVQ         27296(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27296(SP), R8
+	MOVQ         27304(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27304(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27312(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
+	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27320(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
+	VINSERTF32X4 $0x01, X7, Z4, Z4
 	MOVQ         27328(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
+	VINSERTF32X4 $0x01, X7, Z5, Z5
 	MOVQ         27336(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
+	VINSERTF32X4 $0x01, X7, Z6, Z6
 	MOVQ         27344(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
+	VINSERTF32X4 $0x02, X7, Z3, Z3
 	MOVQ         27352(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
+	VINSERTF32X4 $0x02, X7, Z4, Z4
 	MOVQ         27360(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
+	VINSERTF32X4 $0x02, X7, Z5, Z5
 	MOVQ         27368(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
+	VINSERTF32X4 $0x02, X7, Z6, Z6
 	MOVQ         27376(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
+	VINSERTF32X4 $0x03, X7, Z3, Z3
 	MOVQ         27384(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
+	VINSERTF32X4 $0x03, X7, Z4, Z4
 	MOVQ         27392(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         27400(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -7130,44 +7142,44 @@ short526:
 	VMOVUPS      Z4, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces527:
-	JMP both524
+pieces525:
+	JMP both522
 
-half523:
-piece528:
+half521:
+piece526:
 	CMPQ            R9, $0x10
-	JLT             short529
-	MOVQ            27272(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
+	JLT             short527
 	MOVQ            27280(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
+	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27288(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            27296(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
+	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            27304(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            27312(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
 	MOVQ            27320(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            27328(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            27336(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            27344(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
 	MOVQ            27352(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            27360(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            27368(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            27376(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
 	MOVQ            27384(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
 	MOVQ            27392(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            27400(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
@@ -7196,66 +7208,66 @@ piece528:
 	ADDQ            $0x00000200, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece528
+	JMP             piece526
 
-short529:
+short527:
 	TESTQ        R9, R9
-	JZ           pieces530
+	JZ           pieces528
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         27272(SP), R8
+	MOVQ         27280(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27280(SP), R8
+	MOVQ         27288(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27288(SP), R8
+	MOVQ         27296(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27296(SP), R8
+	MOVQ         27304(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27304(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27312(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
+	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27320(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
+	VINSERTF32X4 $0x01, X7, Z4, Z4
 	MOVQ         27328(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
+	VINSERTF32X4 $0x01, X7, Z5, Z5
 	MOVQ         27336(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
+	VINSERTF32X4 $0x01, X7, Z6, Z6
 	MOVQ         27344(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
+	VINSERTF32X4 $0x02, X7, Z3, Z3
 	MOVQ         27352(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
+	VINSERTF32X4 $0x02, X7, Z4, Z4
 	MOVQ         27360(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
+	VINSERTF32X4 $0x02, X7, Z5, Z5
 	MOVQ         27368(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
+	VINSERTF32X4 $0x02, X7, Z6, Z6
 	MOVQ         27376(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
+	VINSERTF32X4 $0x03, X7, Z3, Z3
 	MOVQ         27384(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
+	VINSERTF32X4 $0x03, X7, Z4, Z4
 	MOVQ         27392(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         27400(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -7284,11 +7296,11 @@ short529:
 	VMOVUPS      Z4, 448(DI)
 	ADDQ         $0x00000200, DI
 
-pieces530:
-both524:
-	JMP read517
+pieces528:
+both522:
+	JMP read515
 
-have515:
+have513:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -7297,16 +7309,16 @@ have515:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half531
+	JNE  half529
 	ADDQ R13, R13
-	JMP  both532
+	JMP  both530
 
-half531:
-both532:
+half529:
+both530:
 	CMPB 40(AX), $0x00
-	JNE  half533
+	JNE  half531
 
-piece535:
+piece533:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -7341,11 +7353,11 @@ piece535:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece535
-	JMP             both534
+	JG              piece533
+	JMP             both532
 
-half533:
-piece536:
+half531:
+piece534:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -7392,10 +7404,10 @@ piece536:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece536
+	JG              piece534
 
-both534:
-read517:
+both532:
+read515:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -7416,12 +7428,12 @@ read517:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half540
+	JNE          half538
 	ADDQ         R10, R10
-	JMP          both541
+	JMP          both539
 
-half540:
-both541:
+half538:
+both539:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -7434,14 +7446,14 @@ both541:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have537
+	JLE           have535
 	MOVQ          48(AX), DI
 	MOVQ          56(AX), R8
 	LEAQ          (CX), R10
 	VPBROADCASTD  R10, Z3
 	VPADDD        elementNumbers<>+0(SB), Z3, Z3
-	VPBROADCASTD  72(AX), Z4
-	VPADDD.BCST   elementffffffff<>+0(SB), Z4, Z4
+	MOVQ          24(SP), R10
+	VPBROADCASTD  R10, Z4
 	VPMINUD       Z4, Z3, Z3
 	VPBROADCASTQ  R8, Z4
 	VPBROADCASTQ  DI, Z5
@@ -7449,73 +7461,72 @@ both541:
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z4, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 27400(SP)
+	VMOVDQU64     Z6, 27408(SP)
 	VEXTRACTI64X4 $0x01, Z3, Y3
 	VPMOVZXDQ     Y3, Z3
 	VPMULUDQ      Z4, Z3, Z3
 	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 27464(SP)
+	VMOVDQU64     Z3, 27472(SP)
 	MOVQ          SI, R8
 	MOVQ          DX, R10
 	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half542
+	JNE           half540
 	ADDQ          R10, R10
-	JMP           both543
+	JMP           both541
 
-half542:
-both543:
+half540:
+both541:
 	XORQ  DI, DI
 	MOVQ  R10, R11
-	MOVQ  16(SP), R12
-	LEAQ  -1(CX)(R12*1), R12
 	ADDQ  $0x0f, R11
 	ANDQ  $-16, R11
+	MOVQ  24(SP), R12
 	IMULQ 56(AX), R12
 	ADDQ  48(AX), R12
 	ADDQ  R11, R12
 	CMPQ  R12, R9
-	JGT   exact544
+	JGT   exact542
 	MOVQ  R11, R10
 
-exact544:
+exact542:
 	CMPB 64(AX), $0x00
-	JNE  half545
+	JNE  half543
 
-piece547:
+piece545:
 	CMPQ            R10, $0x10
-	JLT             short548
-	MOVQ            27400(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z3
+	JLT             short546
 	MOVQ            27408(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z4
+	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27416(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z5
+	VBROADCASTF32X4 (R9)(DI*1), Z4
 	MOVQ            27424(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z6
+	VBROADCASTF32X4 (R9)(DI*1), Z5
 	MOVQ            27432(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	VBROADCASTF32X4 (R9)(DI*1), Z6
 	MOVQ            27440(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
 	MOVQ            27448(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
 	MOVQ            27456(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
 	MOVQ            27464(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
 	MOVQ            27472(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
 	MOVQ            27480(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
 	MOVQ            27488(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
 	MOVQ            27496(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
 	MOVQ            27504(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
 	MOVQ            27512(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
 	MOVQ            27520(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
+	MOVQ            27528(SP), R9
 	VINSERTF32X4    $0x03, (R9)(DI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
@@ -7532,66 +7543,66 @@ piece547:
 	ADDQ            $0x00000100, R8
 	ADDQ            $0x10, DI
 	SUBQ            $0x10, R10
-	JMP             piece547
+	JMP             piece545
 
-short548:
+short546:
 	TESTQ        R10, R10
-	JZ           pieces549
+	JZ           pieces547
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
 	BZHIQ        R9, R10, R10
 	KMOVD        R10, K1
-	MOVQ         27400(SP), R9
+	MOVQ         27408(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R9)(DI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27408(SP), R9
+	MOVQ         27416(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R9)(DI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27416(SP), R9
+	MOVQ         27424(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R9)(DI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27424(SP), R9
+	MOVQ         27432(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27432(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27440(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
+	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27448(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
+	VINSERTF32X4 $0x01, X7, Z4, Z4
 	MOVQ         27456(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
+	VINSERTF32X4 $0x01, X7, Z5, Z5
 	MOVQ         27464(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
+	VINSERTF32X4 $0x01, X7, Z6, Z6
 	MOVQ         27472(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
+	VINSERTF32X4 $0x02, X7, Z3, Z3
 	MOVQ         27480(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
+	VINSERTF32X4 $0x02, X7, Z4, Z4
 	MOVQ         27488(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
+	VINSERTF32X4 $0x02, X7, Z5, Z5
 	MOVQ         27496(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
+	VINSERTF32X4 $0x02, X7, Z6, Z6
 	MOVQ         27504(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
+	VINSERTF32X4 $0x03, X7, Z3, Z3
 	MOVQ         27512(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
+	VINSERTF32X4 $0x03, X7, Z4, Z4
 	MOVQ         27520(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         27528(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -7608,44 +7619,44 @@ short548:
 	VMOVUPS      Z4, 192(R8)
 	ADDQ         $0x00000100, R8
 
-pieces549:
-	JMP both546
+pieces547:
+	JMP both544
 
-half545:
-piece550:
+half543:
+piece548:
 	CMPQ            R10, $0x10
-	JLT             short551
-	MOVQ            27400(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z3
+	JLT             short549
 	MOVQ            27408(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z4
+	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27416(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z5
+	VBROADCASTF32X4 (R9)(DI*1), Z4
 	MOVQ            27424(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z6
+	VBROADCASTF32X4 (R9)(DI*1), Z5
 	MOVQ            27432(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
+	VBROADCASTF32X4 (R9)(DI*1), Z6
 	MOVQ            27440(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
 	MOVQ            27448(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
 	MOVQ            27456(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
 	MOVQ            27464(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
 	MOVQ            27472(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
 	MOVQ            27480(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
 	MOVQ            27488(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
 	MOVQ            27496(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
 	MOVQ            27504(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
 	MOVQ            27512(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
 	MOVQ            27520(SP), R9
+	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
+	MOVQ            27528(SP), R9
 	VINSERTF32X4    $0x03, (R9)(DI*1), Z6, Z6
 	VUNPCKLPS       Z4, Z3, Z7
 	VUNPCKHPS       Z4, Z3, Z4
@@ -7674,66 +7685,66 @@ piece550:
 	ADDQ            $0x00000200, R8
 	ADDQ            $0x10, DI
 	SUBQ            $0x10, R10
-	JMP             piece550
+	JMP             piece548
 
-short551:
+short549:
 	TESTQ        R10, R10
-	JZ           pieces552
+	JZ           pieces550
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
 	BZHIQ        R9, R10, R10
 	KMOVD        R10, K1
-	MOVQ         27400(SP), R9
+	MOVQ         27408(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R9)(DI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27408(SP), R9
+	MOVQ         27416(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R9)(DI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27416(SP), R9
+	MOVQ         27424(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R9)(DI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27424(SP), R9
+	MOVQ         27432(SP), R9
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27432(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27440(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
+	VINSERTF32X4 $0x01, X7, Z3, Z3
 	MOVQ         27448(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
+	VINSERTF32X4 $0x01, X7, Z4, Z4
 	MOVQ         27456(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
+	VINSERTF32X4 $0x01, X7, Z5, Z5
 	MOVQ         27464(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
+	VINSERTF32X4 $0x01, X7, Z6, Z6
 	MOVQ         27472(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
+	VINSERTF32X4 $0x02, X7, Z3, Z3
 	MOVQ         27480(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
+	VINSERTF32X4 $0x02, X7, Z4, Z4
 	MOVQ         27488(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
+	VINSERTF32X4 $0x02, X7, Z5, Z5
 	MOVQ         27496(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
+	VINSERTF32X4 $0x02, X7, Z6, Z6
 	MOVQ         27504(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
+	VINSERTF32X4 $0x03, X7, Z3, Z3
 	MOVQ         27512(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
+	VINSERTF32X4 $0x03, X7, Z4, Z4
 	MOVQ         27520(SP), R9
+	VMOVDQU16.Z  (R9)(DI*1), K1, X7
+	VINSERTF32X4 $0x03, X7, Z5, Z5
+	MOVQ         27528(SP), R9
 	VMOVDQU16.Z  (R9)(DI*1), K1, X7
 	VINSERTF32X4 $0x03, X7, Z6, Z6
 	VUNPCKLPS    Z4, Z3, Z7
@@ -7762,11 +7773,11 @@ short551:
 	VMOVUPS      Z4, 448(R8)
 	ADDQ         $0x00000200, R8
 
-pieces552:
-both546:
-	JMP read539
+pieces550:
+both544:
+	JMP read537
 
-have537:
+have535:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7775,16 +7786,16 @@ have537:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half553
+	JNE  half551
 	ADDQ R14, R14
-	JMP  both554
+	JMP  both552
 
-half553:
-both554:
+half551:
+both552:
 	CMPB 64(AX), $0x00
-	JNE  half555
+	JNE  half553
 
-piece557:
+piece555:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7819,11 +7830,11 @@ piece557:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece557
-	JMP             both556
+	JG              piece555
+	JMP             both554
 
-half555:
-piece558:
+half553:
+piece556:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7870,10 +7881,10 @@ piece558:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece558
+	JG              piece556
 
-both556:
-read539:
+both554:
+read537:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7890,22 +7901,22 @@ read539:
 	IMULQ        96(AX), SI
 	ADDQ         88(AX), SI
 	CMPQ         96(AX), $0x08
-	JNE          apart559
+	JNE          apart557
 	CMPQ         16(SP), $0x10
-	JNE          apart559
+	JNE          apart557
 	VMOVUPS      (SI), Z4
 	VMOVDQU32    elementEveryOther<>+0(SB), Z2
 	VPERMI2PS    64(SI), Z4, Z2
 	VMOVDQU32    elementEveryOther<>+64(SB), Z3
 	VPERMI2PS    64(SI), Z4, Z3
-	JMP          pairs560
+	JMP          pairs558
 
-apart559:
+apart557:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 72(AX), Z5
-	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
+	MOVQ         24(SP), DI
+	VPBROADCASTD DI, Z5
 	VPMINUD      Z5, Z4, Z4
 	VPBROADCASTD CX, Z5
 	VPSUBD       Z5, Z4, Z4
@@ -7918,7 +7929,7 @@ apart559:
 	KMOVW        DI, K1
 	VGATHERDPS   4(SI)(Z4*1), K1, Z3
 
-pairs560:
+pairs558:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -7926,7 +7937,7 @@ pairs560:
 	MOVQ         72(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
-	ADDQ         24(SP), DI
+	ADDQ         32(SP), DI
 	ADDQ         $0x00, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
@@ -7935,23 +7946,23 @@ pairs560:
 	MOVQ         72(AX), DI
 	MOVQ         CX, R8
 	DECQ         DI
-	ADDQ         24(SP), R8
+	ADDQ         32(SP), R8
 	ADDQ         $0x00, R8
 	CMPQ         DI, R8
 	CMOVQGT      R8, DI
 	IMULQ        56(AX), DI
 	ADDQ         48(AX), DI
 	LEAQ         3584(BX), R8
-	MOVQ         26984(SP), R9
-	MOVQ         26992(SP), R10
+	MOVQ         26992(SP), R9
+	MOVQ         27000(SP), R10
 	MOVQ         CX, R11
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near561
+	JEQ          near559
 	MOVQ         BX, R11
 
-near561:
+near559:
 	MOVQ         16(SP), R12
 	MOVQ         $0x0000ffff, R13
 	BZHIQ        R12, R13, R13
@@ -7959,12 +7970,12 @@ near561:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VSUBPS       Z3, Z8, Z8
 	CMPB         40(AX), $0x00
-	JNE          half562
+	JNE          half560
 	MOVQ         DX, R13
 	XORQ         R12, R12
 	SHLQ         $0x06, R13
 
-four564:
+four562:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7981,7 +7992,7 @@ four564:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none565
+	JLT        none563
 	SUBQ       $0x00000100, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
@@ -7990,23 +8001,23 @@ four564:
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near566
+	JNZ        near564
 	CMPB       17(AX), $0x00
-	JEQ        near566
+	JEQ        near564
 	VMOVNTDQ   Z9, -256(R9)
 	VMOVNTDQ   Z10, -192(R9)
 	VMOVNTDQ   Z11, -128(R9)
 	VMOVNTDQ   Z12, -64(R9)
-	JMP        moved567
+	JMP        moved565
 
-near566:
+near564:
 	VMOVDQU64 Z9, -256(R9)
 	VMOVDQU64 Z10, -192(R9)
 	VMOVDQU64 Z11, -128(R9)
 	VMOVDQU64 Z12, -64(R9)
 
-moved567:
-none565:
+moved565:
+none563:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -8017,8 +8028,8 @@ none565:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19712(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19712(BX)(R12*1)
-	VFMADD231PS.BCST 27016(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27016(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
 	VMOVUPS          64(BX)(R12*1), Z9
 	VADDPS           23360(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23360(BX)(R12*1)
@@ -8027,8 +8038,8 @@ none565:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19776(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19776(BX)(R12*1)
-	VFMADD231PS.BCST 27020(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27020(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
 	VMOVUPS          128(BX)(R12*1), Z9
 	VADDPS           23424(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23424(BX)(R12*1)
@@ -8037,8 +8048,8 @@ none565:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19840(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19840(BX)(R12*1)
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 27032(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27032(SP)(R14*1), Z10, Z6
 	VMOVUPS          192(BX)(R12*1), Z9
 	VADDPS           23488(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23488(BX)(R12*1)
@@ -8047,19 +8058,19 @@ none565:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19904(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19904(BX)(R12*1)
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 27036(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27036(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four564
-	JMP              both563
+	JLT              four562
+	JMP              both561
 
-half562:
+half560:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four568:
+four566:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -8070,26 +8081,26 @@ four568:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none569
+	JLT        none567
 	SUBQ       $0x00000080, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near570
+	JNZ        near568
 	CMPB       17(AX), $0x00
-	JEQ        near570
+	JEQ        near568
 	VMOVNTDQ   Z9, -128(R9)
 	VMOVNTDQ   Z10, -64(R9)
-	JMP        moved571
+	JMP        moved569
 
-near570:
+near568:
 	VMOVDQU64 Z9, -128(R9)
 	VMOVDQU64 Z10, -64(R9)
 
-moved571:
-none569:
+moved569:
+none567:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -8100,8 +8111,8 @@ none569:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19712(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19712(BX)(R12*1)
-	VFMADD231PS.BCST 27016(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27016(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
 	VMOVUPS          64(BX)(R12*1), Z9
 	VADDPS           23360(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23360(BX)(R12*1)
@@ -8110,8 +8121,8 @@ none569:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19776(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19776(BX)(R12*1)
-	VFMADD231PS.BCST 27020(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27020(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
 	VMOVUPS          128(BX)(R12*1), Z9
 	VADDPS           23424(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23424(BX)(R12*1)
@@ -8120,8 +8131,8 @@ none569:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19840(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19840(BX)(R12*1)
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 27032(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 27032(SP)(R14*1), Z10, Z6
 	VMOVUPS          192(BX)(R12*1), Z9
 	VADDPS           23488(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23488(BX)(R12*1)
@@ -8130,34 +8141,34 @@ none569:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19904(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19904(BX)(R12*1)
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 27036(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 27036(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four568
+	JLT              four566
 
-both563:
-line572:
+both561:
+line570:
 	CMPQ      R10, $0x40
-	JLT       last573
+	JLT       last571
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near574
+	JNZ       near572
 	CMPB      17(AX), $0x00
-	JEQ       near574
+	JEQ       near572
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved575
+	JMP       moved573
 
-near574:
+near572:
 	VMOVDQU64 Z8, -64(R9)
 
-moved575:
-	JMP line572
+moved573:
+	JMP line570
 
-last573:
+last571:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -8167,8 +8178,8 @@ last573:
 	VMOVDQU16.Z  (R8), K1, Z8
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z8, (SI)
-	MOVQ         R9, 26984(SP)
-	MOVQ         R10, 26992(SP)
+	MOVQ         R9, 26992(SP)
+	MOVQ         R10, 27000(SP)
 	VADDPS       Z5, Z4, Z4
 	VMULPS       Z0, Z4, Z4
 	VADDPS       Z7, Z6, Z6
@@ -8179,19 +8190,19 @@ last573:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half576
+	JNE          half574
 	ADDQ         SI, SI
-	JMP          both577
+	JMP          both575
 
-half576:
-both577:
-	CMPQ      26976(SP), $0x00
-	JEQ       apart578
+half574:
+both575:
+	CMPQ      26984(SP), $0x00
+	JEQ       apart576
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
-	ADDQ      26992(SP), R8
-	MOVQ      27008(SP), R9
+	ADDQ      27000(SP), R8
+	MOVQ      27016(SP), R9
 	SUBQ      16(SP), R9
 	IMULQ     SI, R9
 	ADDQ      R9, R8
@@ -8205,11 +8216,11 @@ both577:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half580
+	JNE       half578
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece582:
+piece580:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -8220,19 +8231,19 @@ piece582:
 	SHRQ          $0x04, R13
 	VSUBPS        16128(DI), Z2, Z7
 	VFNMADD213PS  Z4, Z6, Z7
-	VMULPS.BCST   27016(SP)(R13*1), Z3, Z5
+	VMULPS.BCST   27024(SP)(R13*1), Z3, Z5
 	VFMSUB132PS   (DI), Z7, Z5
 	VSUBPS        16192(DI), Z2, Z8
 	VFNMADD213PS  Z4, Z6, Z8
-	VMULPS.BCST   27020(SP)(R13*1), Z3, Z7
+	VMULPS.BCST   27028(SP)(R13*1), Z3, Z7
 	VFMSUB132PS   64(DI), Z8, Z7
 	VSUBPS        16256(DI), Z2, Z9
 	VFNMADD213PS  Z4, Z6, Z9
-	VMULPS.BCST   27024(SP)(R13*1), Z3, Z8
+	VMULPS.BCST   27032(SP)(R13*1), Z3, Z8
 	VFMSUB132PS   128(DI), Z9, Z8
 	VSUBPS        16320(DI), Z2, Z10
 	VFNMADD213PS  Z4, Z6, Z10
-	VMULPS.BCST   27028(SP)(R13*1), Z3, Z9
+	VMULPS.BCST   27036(SP)(R13*1), Z3, Z9
 	VFMSUB132PS   192(DI), Z10, Z9
 	VUNPCKLPS     Z7, Z5, Z10
 	VUNPCKHPS     Z7, Z5, Z7
@@ -8259,14 +8270,14 @@ piece582:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece582
-	JMP           both581
+	JNE           piece580
+	JMP           both579
 
-half580:
+half578:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece583:
+piece581:
 	SUBQ         $0x00000200, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -8277,38 +8288,38 @@ piece583:
 	SHRQ         $0x04, R13
 	VSUBPS       16128(DI), Z2, Z8
 	VFNMADD213PS Z4, Z6, Z8
-	VMULPS.BCST  27016(SP)(R13*1), Z3, Z7
+	VMULPS.BCST  27024(SP)(R13*1), Z3, Z7
 	VFMSUB132PS  (DI), Z8, Z7
 	VSUBPS       16192(DI), Z2, Z9
 	VFNMADD213PS Z4, Z6, Z9
-	VMULPS.BCST  27020(SP)(R13*1), Z3, Z8
+	VMULPS.BCST  27028(SP)(R13*1), Z3, Z8
 	VFMSUB132PS  64(DI), Z9, Z8
 	VSUBPS       16256(DI), Z2, Z10
 	VFNMADD213PS Z4, Z6, Z10
-	VMULPS.BCST  27024(SP)(R13*1), Z3, Z9
+	VMULPS.BCST  27032(SP)(R13*1), Z3, Z9
 	VFMSUB132PS  128(DI), Z10, Z9
 	VSUBPS       16320(DI), Z2, Z11
 	VFNMADD213PS Z4, Z6, Z11
-	VMULPS.BCST  27028(SP)(R13*1), Z3, Z10
+	VMULPS.BCST  27036(SP)(R13*1), Z3, Z10
 	VFMSUB132PS  192(DI), Z11, Z10
 	VSUBPS       16384(DI), Z2, Z12
 	VFNMADD213PS Z4, Z6, Z12
-	VMULPS.BCST  27032(SP)(R13*1), Z3, Z11
+	VMULPS.BCST  27040(SP)(R13*1), Z3, Z11
 	VFMSUB132PS  256(DI), Z12, Z11
 	VSUBPS       16448(DI), Z2, Z13
 	VFNMADD213PS Z4, Z6, Z13
-	VMULPS.BCST  27036(SP)(R13*1), Z3, Z12
+	VMULPS.BCST  27044(SP)(R13*1), Z3, Z12
 	VFMSUB132PS  320(DI), Z13, Z12
 	VSUBPS       16512(DI), Z2, Z14
 	VFNMADD213PS Z4, Z6, Z14
-	VMULPS.BCST  27040(SP)(R13*1), Z3, Z13
+	VMULPS.BCST  27048(SP)(R13*1), Z3, Z13
 	VFMSUB132PS  384(DI), Z14, Z13
 	VSUBPS       16576(DI), Z2, Z15
 	VFNMADD213PS Z4, Z6, Z15
-	VMULPS.BCST  27044(SP)(R13*1), Z3, Z14
+	VMULPS.BCST  27052(SP)(R13*1), Z3, Z14
 	VFMSUB132PS  448(DI), Z15, Z14
 	CMPB         native+8(FP), $0x00
-	JEQ          ours584
+	JEQ          ours582
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8325,9 +8336,9 @@ piece583:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both585
+	JMP  both583
 
-ours584:
+ours582:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8378,7 +8389,7 @@ ours584:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both585:
+both583:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8408,31 +8419,31 @@ both585:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece583
+	JNE           piece581
 
-both581:
-	JMP written579
+both579:
+	JMP written577
 
-apart578:
+apart576:
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half586
+	JNE       half584
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
-	CMPQ      26976(SP), $0x00
-	JEQ       off588
+	CMPQ      26984(SP), $0x00
+	JEQ       off586
 	LEAQ      3584(BX), SI
-	ADDQ      26992(SP), SI
-	MOVQ      27000(SP), R8
+	ADDQ      27000(SP), SI
+	MOVQ      27008(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off588:
+off586:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
-	VPBROADCASTD  72(AX), Z7
-	VPADDD.BCST   elementffffffff<>+0(SB), Z7, Z7
+	MOVQ          24(SP), R8
+	VPBROADCASTD  R8, Z7
 	VPMINUD       Z7, Z5, Z5
 	VPBROADCASTQ  DI, Z7
 	VPBROADCASTQ  SI, Z8
@@ -8440,43 +8451,43 @@ off588:
 	VPMOVZXDQ     Y9, Z9
 	VPMULUDQ      Z7, Z9, Z9
 	VPADDQ        Z8, Z9, Z9
-	VMOVDQU64     Z9, 27528(SP)
+	VMOVDQU64     Z9, 27536(SP)
 	VEXTRACTI64X4 $0x01, Z5, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z7, Z5, Z5
 	VPADDQ        Z8, Z5, Z5
-	VMOVDQU64     Z5, 27592(SP)
+	VMOVDQU64     Z5, 27600(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half589
+	JNE           half587
 	ADDQ          R8, R8
-	JMP           both590
+	JMP           both588
 
-half589:
-both590:
+half587:
+both588:
 	XORQ SI, SI
 
-piece591:
+piece589:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
 	VSUBPS        16128(DI), Z2, Z7
 	VFNMADD213PS  Z4, Z6, Z7
-	VMULPS.BCST   27016(SP)(R9*1), Z3, Z5
+	VMULPS.BCST   27024(SP)(R9*1), Z3, Z5
 	VFMSUB132PS   (DI), Z7, Z5
 	VSUBPS        16192(DI), Z2, Z8
 	VFNMADD213PS  Z4, Z6, Z8
-	VMULPS.BCST   27020(SP)(R9*1), Z3, Z7
+	VMULPS.BCST   27028(SP)(R9*1), Z3, Z7
 	VFMSUB132PS   64(DI), Z8, Z7
 	VSUBPS        16256(DI), Z2, Z9
 	VFNMADD213PS  Z4, Z6, Z9
-	VMULPS.BCST   27024(SP)(R9*1), Z3, Z8
+	VMULPS.BCST   27032(SP)(R9*1), Z3, Z8
 	VFMSUB132PS   128(DI), Z9, Z8
 	VSUBPS        16320(DI), Z2, Z10
 	VFNMADD213PS  Z4, Z6, Z10
-	VMULPS.BCST   27028(SP)(R9*1), Z3, Z9
+	VMULPS.BCST   27036(SP)(R9*1), Z3, Z9
 	VFMSUB132PS   192(DI), Z10, Z9
 	VUNPCKLPS     Z7, Z5, Z10
 	VUNPCKHPS     Z7, Z5, Z7
@@ -8491,77 +8502,77 @@ piece591:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          27528(SP), R9
+	MOVQ          27536(SP), R9
 	VEXTRACTF32X4 $0x00, Z9, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27536(SP), R9
+	MOVQ          27544(SP), R9
 	VEXTRACTF32X4 $0x00, Z5, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27544(SP), R9
+	MOVQ          27552(SP), R9
 	VEXTRACTF32X4 $0x00, Z10, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27552(SP), R9
+	MOVQ          27560(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27560(SP), R9
+	MOVQ          27568(SP), R9
 	VEXTRACTF32X4 $0x01, Z9, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27568(SP), R9
+	MOVQ          27576(SP), R9
 	VEXTRACTF32X4 $0x01, Z5, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27576(SP), R9
+	MOVQ          27584(SP), R9
 	VEXTRACTF32X4 $0x01, Z10, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27584(SP), R9
+	MOVQ          27592(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27592(SP), R9
+	MOVQ          27600(SP), R9
 	VEXTRACTF32X4 $0x02, Z9, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27600(SP), R9
+	MOVQ          27608(SP), R9
 	VEXTRACTF32X4 $0x02, Z5, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27608(SP), R9
+	MOVQ          27616(SP), R9
 	VEXTRACTF32X4 $0x02, Z10, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27616(SP), R9
+	MOVQ          27624(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27624(SP), R9
+	MOVQ          27632(SP), R9
 	VEXTRACTF32X4 $0x03, Z9, X8
 	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27632(SP), R9
+	MOVQ          27640(SP), R9
 	VEXTRACTF32X4 $0x03, Z5, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          27640(SP), R9
+	MOVQ          27648(SP), R9
 	VEXTRACTF32X4 $0x03, Z10, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          27648(SP), R9
+	MOVQ          27656(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece591
-	JMP           both587
+	JG            piece589
+	JMP           both585
 
-half586:
+half584:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
-	CMPQ  26976(SP), $0x00
-	JEQ   off592
+	CMPQ  26984(SP), $0x00
+	JEQ   off590
 	LEAQ  3584(BX), SI
-	ADDQ  26992(SP), SI
-	MOVQ  27000(SP), R8
+	ADDQ  27000(SP), SI
+	MOVQ  27008(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off592:
+off590:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z7
 	VPADDD        elementNumbers<>+0(SB), Z7, Z7
-	VPBROADCASTD  72(AX), Z8
-	VPADDD.BCST   elementffffffff<>+0(SB), Z8, Z8
+	MOVQ          24(SP), R8
+	VPBROADCASTD  R8, Z8
 	VPMINUD       Z8, Z7, Z7
 	VPBROADCASTQ  DI, Z8
 	VPBROADCASTQ  SI, Z9
@@ -8569,62 +8580,62 @@ off592:
 	VPMOVZXDQ     Y10, Z10
 	VPMULUDQ      Z8, Z10, Z10
 	VPADDQ        Z9, Z10, Z10
-	VMOVDQU64     Z10, 27656(SP)
+	VMOVDQU64     Z10, 27664(SP)
 	VEXTRACTI64X4 $0x01, Z7, Y7
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z8, Z7, Z7
 	VPADDQ        Z9, Z7, Z7
-	VMOVDQU64     Z7, 27720(SP)
+	VMOVDQU64     Z7, 27728(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half593
+	JNE           half591
 	ADDQ          R8, R8
-	JMP           both594
+	JMP           both592
 
-half593:
-both594:
+half591:
+both592:
 	XORQ SI, SI
 
-piece595:
+piece593:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
 	VSUBPS       16128(DI), Z2, Z8
 	VFNMADD213PS Z4, Z6, Z8
-	VMULPS.BCST  27016(SP)(R9*1), Z3, Z7
+	VMULPS.BCST  27024(SP)(R9*1), Z3, Z7
 	VFMSUB132PS  (DI), Z8, Z7
 	VSUBPS       16192(DI), Z2, Z9
 	VFNMADD213PS Z4, Z6, Z9
-	VMULPS.BCST  27020(SP)(R9*1), Z3, Z8
+	VMULPS.BCST  27028(SP)(R9*1), Z3, Z8
 	VFMSUB132PS  64(DI), Z9, Z8
 	VSUBPS       16256(DI), Z2, Z10
 	VFNMADD213PS Z4, Z6, Z10
-	VMULPS.BCST  27024(SP)(R9*1), Z3, Z9
+	VMULPS.BCST  27032(SP)(R9*1), Z3, Z9
 	VFMSUB132PS  128(DI), Z10, Z9
 	VSUBPS       16320(DI), Z2, Z11
 	VFNMADD213PS Z4, Z6, Z11
-	VMULPS.BCST  27028(SP)(R9*1), Z3, Z10
+	VMULPS.BCST  27036(SP)(R9*1), Z3, Z10
 	VFMSUB132PS  192(DI), Z11, Z10
 	VSUBPS       16384(DI), Z2, Z12
 	VFNMADD213PS Z4, Z6, Z12
-	VMULPS.BCST  27032(SP)(R9*1), Z3, Z11
+	VMULPS.BCST  27040(SP)(R9*1), Z3, Z11
 	VFMSUB132PS  256(DI), Z12, Z11
 	VSUBPS       16448(DI), Z2, Z13
 	VFNMADD213PS Z4, Z6, Z13
-	VMULPS.BCST  27036(SP)(R9*1), Z3, Z12
+	VMULPS.BCST  27044(SP)(R9*1), Z3, Z12
 	VFMSUB132PS  320(DI), Z13, Z12
 	VSUBPS       16512(DI), Z2, Z14
 	VFNMADD213PS Z4, Z6, Z14
-	VMULPS.BCST  27040(SP)(R9*1), Z3, Z13
+	VMULPS.BCST  27048(SP)(R9*1), Z3, Z13
 	VFMSUB132PS  384(DI), Z14, Z13
 	VSUBPS       16576(DI), Z2, Z15
 	VFNMADD213PS Z4, Z6, Z15
-	VMULPS.BCST  27044(SP)(R9*1), Z3, Z14
+	VMULPS.BCST  27052(SP)(R9*1), Z3, Z14
 	VFMSUB132PS  448(DI), Z15, Z14
 	CMPB         native+8(FP), $0x00
-	JEQ          ours596
+	JEQ          ours594
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8641,9 +8652,9 @@ piece595:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both597
+	JMP  both595
 
-ours596:
+ours594:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8694,7 +8705,7 @@ ours596:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both597:
+both595:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8712,97 +8723,98 @@ both597:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          27656(SP), R9
+	MOVQ          27664(SP), R9
 	VEXTRACTF32X4 $0x00, Z9, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27664(SP), R9
+	MOVQ          27672(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27672(SP), R9
+	MOVQ          27680(SP), R9
 	VEXTRACTF32X4 $0x00, Z10, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27680(SP), R9
+	MOVQ          27688(SP), R9
 	VEXTRACTF32X4 $0x00, Z8, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27688(SP), R9
+	MOVQ          27696(SP), R9
 	VEXTRACTF32X4 $0x01, Z9, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27696(SP), R9
+	MOVQ          27704(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27704(SP), R9
+	MOVQ          27712(SP), R9
 	VEXTRACTF32X4 $0x01, Z10, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27712(SP), R9
+	MOVQ          27720(SP), R9
 	VEXTRACTF32X4 $0x01, Z8, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27720(SP), R9
+	MOVQ          27728(SP), R9
 	VEXTRACTF32X4 $0x02, Z9, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27728(SP), R9
+	MOVQ          27736(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27736(SP), R9
+	MOVQ          27744(SP), R9
 	VEXTRACTF32X4 $0x02, Z10, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27744(SP), R9
+	MOVQ          27752(SP), R9
 	VEXTRACTF32X4 $0x02, Z8, X11
 	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27752(SP), R9
+	MOVQ          27760(SP), R9
 	VEXTRACTF32X4 $0x03, Z9, X9
 	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          27760(SP), R9
+	MOVQ          27768(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          27768(SP), R9
+	MOVQ          27776(SP), R9
 	VEXTRACTF32X4 $0x03, Z10, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          27776(SP), R9
+	MOVQ          27784(SP), R9
 	VEXTRACTF32X4 $0x03, Z8, X7
 	VMOVDQU16     X7, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece595
+	JG            piece593
 
-both587:
-written579:
-	CMPQ  26976(SP), $0x00
-	JEQ   off598
-	MOVQ  27008(SP), SI
-	ADDQ  SI, 27000(SP)
+both585:
+written577:
+	MOVQ  27016(SP), SI
+	ADDQ  SI, 27008(SP)
+	CMPQ  26984(SP), $0x00
+	JEQ   off596
 	IMULQ 8(AX), SI
-	ADDQ  SI, 26992(SP)
+	ADDQ  SI, 27000(SP)
 
-off598:
-	ADDQ $0x10, CX
+off596:
+	MOVQ 16(SP), SI
+	ADDQ SI, CX
 	CMPQ CX, 72(AX)
-	JLT  rows512
+	JLT  rows511
 	LEAQ 3584(BX), CX
-	MOVQ 26984(SP), SI
-	MOVQ 26992(SP), DI
+	MOVQ 26992(SP), SI
+	MOVQ 27000(SP), DI
 
-line599:
+line597:
 	CMPQ      DI, $0x40
-	JLT       last600
+	JLT       last598
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near601
+	JNZ       near599
 	CMPB      17(AX), $0x00
-	JEQ       near601
+	JEQ       near599
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved602
+	JMP       moved600
 
-near601:
+near599:
 	VMOVDQU64 Z0, -64(SI)
 
-moved602:
-	JMP line599
+moved600:
+	JMP line597
 
-last600:
+last598:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8814,7 +8826,7 @@ last600:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum603:
+sum601:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8829,12 +8841,12 @@ sum603:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum603
+	JLT           sum601
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum604:
+sum602:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8849,10 +8861,10 @@ sum604:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum604
-	JMP           done502
+	JLT           sum602
+	JMP           done501
 
-longer503:
+longer502:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8863,9 +8875,9 @@ longer503:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group605:
+group603:
 	CMPQ         R9, $0x02
-	JLT          group606
+	JLT          group604
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8887,65 +8899,65 @@ group605:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols608
+	JGT          cols606
 
-cols607:
+cols605:
 	CMPB       40(AX), $0x00
-	JNE        half609
+	JNE        half607
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both610
+	JMP        both608
 
-half609:
+half607:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both610:
+both608:
 	CMPB       64(AX), $0x00
-	JNE        half611
+	JNE        half609
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both612
+	JMP        both610
 
-half611:
+half609:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both612:
+both610:
 	CMPB       40(AX), $0x00
-	JNE        half613
+	JNE        half611
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both614
+	JMP        both612
 
-half613:
+half611:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both614:
+both612:
 	CMPB       64(AX), $0x00
-	JNE        half615
+	JNE        half613
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both616
+	JMP        both614
 
-half615:
+half613:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both616:
+both614:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8990,62 +9002,62 @@ both616:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols607
+	JLE         cols605
 
-cols608:
+cols606:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols618
+	JGT  cols616
 
-cols617:
+cols615:
 	CMPB       40(AX), $0x00
-	JNE        half619
+	JNE        half617
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both620
+	JMP        both618
 
-half619:
+half617:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both620:
+both618:
 	CMPB       64(AX), $0x00
-	JNE        half621
+	JNE        half619
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both622
+	JMP        both620
 
-half621:
+half619:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both622:
+both620:
 	CMPB       40(AX), $0x00
-	JNE        half623
+	JNE        half621
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both624
+	JMP        both622
 
-half623:
+half621:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both624:
+both622:
 	CMPB       64(AX), $0x00
-	JNE        half625
+	JNE        half623
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both626
+	JMP        both624
 
-half625:
+half623:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both626:
+both624:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -9071,59 +9083,59 @@ both626:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols617
+	JLE         cols615
 
-cols618:
+cols616:
 	CMPQ       CX, DX
-	JGE        row627
+	JGE        row625
 	CMPB       40(AX), $0x00
-	JNE        half628
+	JNE        half626
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both629
+	JMP        both627
 
-half628:
+half626:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both629:
+both627:
 	CMPB       64(AX), $0x00
-	JNE        half630
+	JNE        half628
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both631
+	JMP        both629
 
-half630:
+half628:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both631:
+both629:
 	CMPB       40(AX), $0x00
-	JNE        half632
+	JNE        half630
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both633
+	JMP        both631
 
-half632:
+half630:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both633:
+both631:
 	CMPB       64(AX), $0x00
-	JNE        half634
+	JNE        half632
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both635
+	JMP        both633
 
-half634:
+half632:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both635:
+both633:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -9147,7 +9159,7 @@ both635:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row627:
+row625:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9203,32 +9215,32 @@ row627:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols637
+	JGT           cols635
 
-cols636:
+cols634:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half638
+	JNE     half636
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both639
+	JMP     both637
 
-half638:
+half636:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both639:
+both637:
 	CMPB    64(AX), $0x00
-	JNE     half640
+	JNE     half638
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both641
+	JMP     both639
 
-half640:
+half638:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both641:
+both639:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -9240,30 +9252,30 @@ both641:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half642
+	JNE         half640
 	CMPB        17(AX), $0x00
-	JEQ         near644
+	JEQ         near642
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed645
+	JMP         placed643
 
-near644:
+near642:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed645:
-	JMP both643
+placed643:
+	JMP both641
 
-half642:
+half640:
 	CMPB native+8(FP), $0x00
-	JEQ  ours646
+	JEQ  ours644
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both647
+	JMP  both645
 
-ours646:
+ours644:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -9281,39 +9293,39 @@ ours646:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both647:
+both645:
 	CMPB     17(AX), $0x00
-	JEQ      near648
+	JEQ      near646
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed649
+	JMP      placed647
 
-near648:
+near646:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed649:
-both643:
+placed647:
+both641:
 	CMPB    40(AX), $0x00
-	JNE     half650
+	JNE     half648
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both651
+	JMP     both649
 
-half650:
+half648:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both651:
+both649:
 	CMPB    64(AX), $0x00
-	JNE     half652
+	JNE     half650
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both653
+	JMP     both651
 
-half652:
+half650:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both653:
+both651:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -9325,30 +9337,30 @@ both653:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half654
+	JNE         half652
 	CMPB        17(AX), $0x00
-	JEQ         near656
+	JEQ         near654
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed657
+	JMP         placed655
 
-near656:
+near654:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed657:
-	JMP both655
+placed655:
+	JMP both653
 
-half654:
+half652:
 	CMPB native+8(FP), $0x00
-	JEQ  ours658
+	JEQ  ours656
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both659
+	JMP  both657
 
-ours658:
+ours656:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -9366,77 +9378,77 @@ ours658:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both659:
+both657:
 	CMPB     17(AX), $0x00
-	JEQ      near660
+	JEQ      near658
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed661
+	JMP      placed659
 
-near660:
+near658:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed661:
-both655:
+placed659:
+both653:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols636
+	JLE  cols634
 
-cols637:
+cols635:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols663
+	JGT  cols661
 
-cols662:
+cols660:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half664
+	JNE     half662
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both665
+	JMP     both663
 
-half664:
+half662:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both665:
+both663:
 	CMPB    64(AX), $0x00
-	JNE     half666
+	JNE     half664
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both667
+	JMP     both665
 
-half666:
+half664:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both667:
+both665:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half668
+	JNE         half666
 	CMPB        17(AX), $0x00
-	JEQ         near670
+	JEQ         near668
 	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed671
+	JMP         placed669
 
-near670:
+near668:
 	VMOVUPS Z11, (BX)(CX*4)
 
-placed671:
-	JMP both669
+placed669:
+	JMP both667
 
-half668:
+half666:
 	CMPB native+8(FP), $0x00
-	JEQ  ours672
+	JEQ  ours670
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both673
+	JMP  both671
 
-ours672:
+ours670:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9449,58 +9461,58 @@ ours672:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both673:
+both671:
 	VMOVDQU16 Y11, (BX)(CX*2)
 
-both669:
+both667:
 	CMPB    40(AX), $0x00
-	JNE     half674
+	JNE     half672
 	VMOVUPS (R10)(CX*4), Z11
-	JMP     both675
+	JMP     both673
 
-half674:
+half672:
 	VPMOVZXWD (R10)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both675:
+both673:
 	CMPB    64(AX), $0x00
-	JNE     half676
+	JNE     half674
 	VMOVUPS (R11)(CX*4), Z12
-	JMP     both677
+	JMP     both675
 
-half676:
+half674:
 	VPMOVZXWD (R11)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both677:
+both675:
 	VSUBPS      Z10, Z12, Z12
 	VFMADD213PS Z7, Z8, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z9, Z11
 	CMPB        16(AX), $0x00
-	JNE         half678
+	JNE         half676
 	CMPB        17(AX), $0x00
-	JEQ         near680
+	JEQ         near678
 	VMOVNTPS    Z11, (R12)(CX*4)
-	JMP         placed681
+	JMP         placed679
 
-near680:
+near678:
 	VMOVUPS Z11, (R12)(CX*4)
 
-placed681:
-	JMP both679
+placed679:
+	JMP both677
 
-half678:
+half676:
 	CMPB native+8(FP), $0x00
-	JEQ  ours682
+	JEQ  ours680
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both683
+	JMP  both681
 
-ours682:
+ours680:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9513,59 +9525,59 @@ ours682:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both683:
+both681:
 	VMOVDQU16 Y11, (R12)(CX*2)
 
-both679:
+both677:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols662
+	JLE  cols660
 
-cols663:
+cols661:
 	CMPQ      CX, DX
-	JGE       row684
+	JGE       row682
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half685
+	JNE       half683
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both686
+	JMP       both684
 
-half685:
+half683:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both686:
+both684:
 	CMPB      64(AX), $0x00
-	JNE       half687
+	JNE       half685
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both688
+	JMP       both686
 
-half687:
+half685:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both688:
+both686:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half689
+	JNE         half687
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both690
+	JMP         both688
 
-half689:
+half687:
 	CMPB native+8(FP), $0x00
-	JEQ  ours691
+	JEQ  ours689
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both692
+	JMP  both690
 
-ours691:
+ours689:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9578,50 +9590,50 @@ ours691:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both692:
+both690:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both690:
+both688:
 	CMPB      40(AX), $0x00
-	JNE       half693
+	JNE       half691
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both694
+	JMP       both692
 
-half693:
+half691:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both694:
+both692:
 	CMPB      64(AX), $0x00
-	JNE       half695
+	JNE       half693
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both696
+	JMP       both694
 
-half695:
+half693:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both696:
+both694:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half697
+	JNE         half695
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both698
+	JMP         both696
 
-half697:
+half695:
 	CMPB native+8(FP), $0x00
-	JEQ  ours699
+	JEQ  ours697
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both700
+	JMP  both698
 
-ours699:
+ours697:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9634,11 +9646,11 @@ ours699:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both700:
+both698:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both698:
-row684:
+both696:
+row682:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9646,12 +9658,12 @@ row684:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group605
+	JMP  group603
 
-group606:
-group701:
+group604:
+group699:
 	CMPQ         R9, $0x01
-	JLT          group702
+	JLT          group700
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9662,37 +9674,37 @@ group701:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols704
+	JGT          cols702
 
-cols703:
+cols701:
 	CMPB       40(AX), $0x00
-	JNE        half705
+	JNE        half703
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both706
+	JMP        both704
 
-half705:
+half703:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both706:
+both704:
 	CMPB       64(AX), $0x00
-	JNE        half707
+	JNE        half705
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both708
+	JMP        both706
 
-half707:
+half705:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both708:
+both706:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9723,38 +9735,38 @@ both708:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols703
+	JLE         cols701
 
-cols704:
+cols702:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols710
+	JGT  cols708
 
-cols709:
+cols707:
 	CMPB       40(AX), $0x00
-	JNE        half711
+	JNE        half709
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both712
+	JMP        both710
 
-half711:
+half709:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both712:
+both710:
 	CMPB       64(AX), $0x00
-	JNE        half713
+	JNE        half711
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both714
+	JMP        both712
 
-half713:
+half711:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both714:
+both712:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9773,35 +9785,35 @@ both714:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols709
+	JLE         cols707
 
-cols710:
+cols708:
 	CMPQ       CX, DX
-	JGE        row715
+	JGE        row713
 	CMPB       40(AX), $0x00
-	JNE        half716
+	JNE        half714
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both717
+	JMP        both715
 
-half716:
+half714:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both717:
+both715:
 	CMPB       64(AX), $0x00
-	JNE        half718
+	JNE        half716
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both719
+	JMP        both717
 
-half718:
+half716:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both719:
+both717:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9818,7 +9830,7 @@ both719:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row715:
+row713:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9847,32 +9859,32 @@ row715:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols721
+	JGT           cols719
 
-cols720:
+cols718:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half722
+	JNE     half720
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both723
+	JMP     both721
 
-half722:
+half720:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both723:
+both721:
 	CMPB    64(AX), $0x00
-	JNE     half724
+	JNE     half722
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both725
+	JMP     both723
 
-half724:
+half722:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both725:
+both723:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9884,30 +9896,30 @@ both725:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half726
+	JNE         half724
 	CMPB        17(AX), $0x00
-	JEQ         near728
+	JEQ         near726
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed729
+	JMP         placed727
 
-near728:
+near726:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed729:
-	JMP both727
+placed727:
+	JMP both725
 
-half726:
+half724:
 	CMPB native+8(FP), $0x00
-	JEQ  ours730
+	JEQ  ours728
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both731
+	JMP  both729
 
-ours730:
+ours728:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9925,77 +9937,77 @@ ours730:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both731:
+both729:
 	CMPB     17(AX), $0x00
-	JEQ      near732
+	JEQ      near730
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed733
+	JMP      placed731
 
-near732:
+near730:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed733:
-both727:
+placed731:
+both725:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols720
+	JLE  cols718
 
-cols721:
+cols719:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols735
+	JGT  cols733
 
-cols734:
+cols732:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half736
+	JNE     half734
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both737
+	JMP     both735
 
-half736:
+half734:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both737:
+both735:
 	CMPB    64(AX), $0x00
-	JNE     half738
+	JNE     half736
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both739
+	JMP     both737
 
-half738:
+half736:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both739:
+both737:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half740
+	JNE         half738
 	CMPB        17(AX), $0x00
-	JEQ         near742
+	JEQ         near740
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed743
+	JMP         placed741
 
-near742:
+near740:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed743:
-	JMP both741
+placed741:
+	JMP both739
 
-half740:
+half738:
 	CMPB native+8(FP), $0x00
-	JEQ  ours744
+	JEQ  ours742
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both745
+	JMP  both743
 
-ours744:
+ours742:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -10008,59 +10020,59 @@ ours744:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both745:
+both743:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both741:
+both739:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols734
+	JLE  cols732
 
-cols735:
+cols733:
 	CMPQ      CX, DX
-	JGE       row746
+	JGE       row744
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half747
+	JNE       half745
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both748
+	JMP       both746
 
-half747:
+half745:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both748:
+both746:
 	CMPB      64(AX), $0x00
-	JNE       half749
+	JNE       half747
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both750
+	JMP       both748
 
-half749:
+half747:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both750:
+both748:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half751
+	JNE         half749
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both752
+	JMP         both750
 
-half751:
+half749:
 	CMPB native+8(FP), $0x00
-	JEQ  ours753
+	JEQ  ours751
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both754
+	JMP  both752
 
-ours753:
+ours751:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -10073,39 +10085,39 @@ ours753:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both754:
+both752:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both752:
-row746:
+both750:
+row744:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group701
+	JMP  group699
 
-group702:
-done502:
+group700:
+done501:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func softmaxAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT, SSE
-TEXT ·softmaxAVX512(SB), $45504-9
+TEXT ·softmaxAVX512(SB), $45552-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half755
-	JMP     both756
+	JNE     half753
+	JMP     both754
 
-half755:
+half753:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both756:
+both754:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -10118,168 +10130,273 @@ both756:
 	KMOVW        BX, K2
 	MOVBLZX      16(AX), CX
 	CMPB         CL, 40(AX)
-	JNE          mixed758
+	JNE          mixed756
 	CMPQ         DX, $0x30
-	JGT          longer759
+	JGT          longer757
 	CMPB         16(AX), $0x00
-	JNE          half760
+	JNE          half758
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         40(SP), BX
+	LEAQ         48(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far762:
-	INCQ         DI
-	ADDQ         DX, SI
-	ADDQ         DX, SI
-	CMPQ         SI, $0x00000c00
-	JLT          far762
-	MOVQ         DI, 32(SP)
-	XORQ         SI, SI
-	MOVQ         SI, 16232(SP)
-	MOVQ         SI, 16248(SP)
-	MOVQ         SI, 16256(SP)
-	MOVQ         BX, 16240(SP)
+far760:
+	INCQ DI
+	ADDQ DX, SI
+	ADDQ DX, SI
+	CMPQ SI, $0x00000c00
+	JLT  far760
+	MOVQ DI, 40(SP)
+	XORQ SI, SI
+	MOVQ SI, 16240(SP)
+	MOVQ SI, 16256(SP)
+	MOVQ SI, 16264(SP)
+	MOVQ 192(AX), SI
+	CMPQ 64(AX), $0x00
+	JEQ  all763
+	MOVQ SI, 16264(SP)
+
+all763:
+	MOVQ         BX, 16248(SP)
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           off763
+	JZ           off761
 	MOVQ         DX, DI
 	ADDQ         DI, DI
 	ADDQ         DI, DI
 	CMPQ         DI, 32(AX)
-	JNE          off763
+	JNE          off761
 	CMPQ         64(AX), $0x00
-	JEQ          on764
-	CMPB         120(AX), $0x00
-	JEQ          off763
-	MOVQ         128(AX), DI
+	JEQ          on762
+	CMPB         184(AX), $0x00
+	JEQ          off761
+	MOVQ         192(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z0
-	MOVQ         DI, 16256(SP)
 	IMULQ        32(AX), DI
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear765:
+clear764:
 	VMOVDQU64 Z0, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear765
+	JNZ       clear764
 
-on764:
-	MOVQ SI, 16240(SP)
+on762:
+	MOVQ SI, 16248(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 16232(SP)
+	MOVQ SI, 16240(SP)
 
-off763:
-rows766:
-	MOVQ    48(AX), SI
-	SUBQ    CX, SI
-	MOVQ    $0x00000010, DI
-	CMPQ    SI, DI
-	CMOVQGT DI, SI
-	MOVQ    SI, 24(SP)
-	MOVQ    24(SP), SI
-	CMPQ    16232(SP), $0x00
-	JEQ     span768
-	MOVQ    24(SP), SI
-	LEAQ    -1(CX)(SI*1), SI
-	MOVQ    64(AX), DI
-	TESTQ   DI, DI
-	JZ      skip769
-	MOVL    (DI)(SI*4), SI
+off761:
+	MOVBQZX 18(AX), SI
+	MOVQ    SI, 16280(SP)
 
-skip769:
-	INCQ SI
-	SUBQ 16256(SP), SI
-	CMPQ SI, $0x00000040
-	JGT  end767
+rows765:
+	MOVQ         48(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000010, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	XORQ         DI, DI
+	CMPQ         SI, DI
+	CMOVQLT      DI, SI
+	MOVQ         SI, 24(SP)
+	CMPQ         64(AX), $0x00
+	JEQ          all767
+	CMPQ         16240(SP), $0x00
+	JEQ          all767
+	VBROADCASTSS element00000040<>+0(SB), Z1
+	VPBROADCASTD 16264(SP), Z0
+	XORQ         SI, SI
+	LEAQ         (CX), DI
+	MOVQ         48(AX), R8
+	SUBQ         DI, R8
+	MOVQ         $0x00000010, R9
+	CMPQ         R8, R9
+	CMOVQGT      R9, R8
+	XORQ         R9, R9
+	CMPQ         R8, R9
+	CMOVQLT      R9, R8
+	MOVQ         $0x0000ffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVW        R9, K1
+	MOVQ         64(AX), R8
+	VMOVDQU32.Z  (R8)(DI*4), K1, Z2
+	VPSUBD       Z0, Z2, Z2
+	VPCMPUD      $0x01, Z1, Z2, K1, K1
+	KMOVW        K1, DI
+	POPCNTQ      DI, DI
+	ADDQ         DI, SI
+	MOVQ         SI, 24(SP)
 
-span768:
-	MOVQ         SI, 16264(SP)
+all767:
+	CMPQ 24(SP), $0x00
+	JNE  some766
+	LEAQ 3584(BX), SI
+	MOVQ 16248(SP), DI
+	MOVQ 16256(SP), R8
+
+line768:
+	CMPQ         R8, $0x40
+	JLT          last769
+	SUBQ         $0x40, R8
+	VMOVDQU64    (SI), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VMOVDQU64    Z1, (SI)
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000040, DI
+	TESTQ        $0x0000003f, DI
+	JNZ          near770
+	CMPB         41(AX), $0x00
+	JEQ          near770
+	VMOVNTDQ     Z0, -64(DI)
+	JMP          moved771
+
+near770:
+	VMOVDQU64 Z0, -64(DI)
+
+moved771:
+	JMP line768
+
+last769:
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
+	MOVQ         $0xffffffff, R10
+	BZHIQ        R9, R10, R10
+	KMOVD        R10, K1
+	VMOVDQU16.Z  (SI), K1, Z0
+	VMOVDQU64    Z1, (SI)
+	VMOVDQU64    Z1, 64(SI)
+	LEAQ         3584(BX), SI
+	VMOVDQU64    Z0, (SI)
+	MOVQ         DI, 16248(SP)
+	MOVQ         R8, 16256(SP)
+	MOVQ         $0x00000040, SI
+	MOVQ         SI, 16272(SP)
+	MOVQ         16272(SP), SI
+	ADDQ         SI, 16264(SP)
+	CMPQ         16240(SP), $0x00
+	JEQ          off772
+	IMULQ        32(AX), SI
+	ADDQ         SI, 16256(SP)
+
+off772:
+	JMP rows765
+
+some766:
+	MOVQ  24(SP), SI
+	LEAQ  -1(CX)(SI*1), SI
+	MOVQ  64(AX), DI
+	TESTQ DI, DI
+	JZ    skip773
+	MOVL  (DI)(SI*4), SI
+
+skip773:
+	MOVQ    SI, 32(SP)
+	MOVQ    32(SP), SI
+	INCQ    SI
+	SUBQ    16264(SP), SI
+	MOVQ    SI, 16272(SP)
+	CMPQ    16280(SP), $0x00
+	JEQ     near774
+	MOVQ    16264(SP), SI
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	ADDQ    $0x00000c00, SI
+	CMPQ    SI, 16280(SP)
+	CMOVQLT 16280(SP), SI
+	MOVQ    SI, 16280(SP)
+	MOVQ    32(SP), SI
+	INCQ    SI
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	ADDQ    $0x00000c00, SI
+	MOVQ    SI, 16288(SP)
+
+near774:
 	VBROADCASTSS elementffffffff<>+0(SB), Z0
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip770
+	JZ           skip775
 	MOVQ         CX, DI
 	MOVQ         CX, R8
-	MOVQ         24(SP), R9
-	LEAQ         -1(CX)(R9*1), R9
-	MOVQ         64(AX), R10
-	TESTQ        R10, R10
-	JZ           skip773
-	MOVL         (R10)(R8*4), R8
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           skip778
+	MOVL         (R9)(R8*4), R8
 
-skip773:
-	MOVQ  64(AX), R10
-	TESTQ R10, R10
-	JZ    skip774
-	MOVL  (R10)(R9*4), R9
-
-skip774:
+skip778:
+	MOVQ  32(SP), R9
 	SUBQ  R8, R9
-	INCQ  R9
-	CMPQ  R9, 24(SP)
-	JNE   apart771
+	CMPQ  R9, $0x0f
+	JNE   apart776
 	CMPQ  24(SP), $0x10
-	JNE   apart771
+	JNE   apart776
+	CMPQ  24(SP), $0x10
+	JNE   apart776
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip775
+	JZ    skip779
 	MOVL  (R8)(DI*4), DI
 
-skip775:
+skip779:
 	VMOVDQU32 (SI)(DI*4), Z0
-	JMP       labels772
+	JMP       labels777
 
-apart771:
+apart776:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
-	VPBROADCASTD 48(AX), Z4
-	VPADDD.BCST  elementffffffff<>+0(SB), Z4, Z4
-	VPMINUD      Z4, Z3, Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip776
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	LEAQ         16(DI), R9
-	CMPQ         R9, 48(AX)
-	JLE          whole777
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K1
-	VPGATHERDD   (R8)(Z3*4), K1, Z4
-	VMOVDQA32    Z4, Z3
-	JMP          have778
+	JZ           skip780
+	VPBROADCASTD elementffffffff<>+0(SB), Z3
+	MOVQ         48(AX), R9
+	SUBQ         DI, R9
+	MOVQ         $0x00000010, R10
+	CMPQ         R9, R10
+	CMOVQGT      R10, R9
+	XORQ         R10, R10
+	CMPQ         R9, R10
+	CMOVQLT      R10, R9
+	MOVQ         $0x0000ffff, R10
+	BZHIQ        R9, R10, R10
+	KMOVW        R10, K1
+	VMOVDQU32    (R8)(DI*4), K1, Z3
 
-whole777:
-	VMOVDQU32 (R8)(DI*4), Z3
+skip780:
+	MOVQ         32(SP), DI
+	VPBROADCASTD DI, Z4
+	VPMINUD      Z4, Z3, Z3
+	VPXORD.BCST  element80000000<>+0(SB), Z3, Z3
+	MOVQ         $0x0000000200000000, DI
+	ADDQ         SI, DI
+	MOVL         $0x0000ffff, SI
+	KMOVW        SI, K1
+	VPGATHERDD   (DI)(Z3*4), K1, Z0
 
-have778:
-skip776:
-	VPXORD.BCST element80000000<>+0(SB), Z3, Z3
-	MOVQ        $0x0000000200000000, DI
-	ADDQ        SI, DI
-	MOVL        $0x0000ffff, SI
-	KMOVW       SI, K1
-	VPGATHERDD  (DI)(Z3*4), K1, Z0
+labels777:
+	VMOVDQA32 Z0, Z3
+	VPMAXUD   120(AX), Z3, Z3
+	VMOVDQU32 Z3, 120(AX)
 
-labels772:
-skip770:
+skip775:
 	VBROADCASTSS elementff800000<>+0(SB), Z3
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip782
+	JZ           skip784
 	MOVL         (R8)(SI*4), SI
 
-skip782:
+skip784:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
@@ -10289,32 +10406,26 @@ skip782:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip783
+	JZ    skip785
 	MOVL  (R10)(R8*4), R8
 
-skip783:
+skip785:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
 	MOVQ  CX, R10
-	MOVQ  24(SP), R11
-	LEAQ  -1(CX)(R11*1), R11
-	MOVQ  64(AX), R12
-	TESTQ R12, R12
-	JZ    skip784
-	MOVL  (R12)(R10*4), R10
+	MOVQ  64(AX), R11
+	TESTQ R11, R11
+	JZ    skip786
+	MOVL  (R11)(R10*4), R10
 
-skip784:
-	MOVQ  64(AX), R12
-	TESTQ R12, R12
-	JZ    skip785
-	MOVL  (R12)(R11*4), R11
-
-skip785:
+skip786:
+	MOVQ 32(SP), R11
 	SUBQ R10, R11
-	INCQ R11
-	CMPQ R11, 24(SP)
-	JNE  apart780
+	CMPQ R11, $0x0f
+	JNE  apart782
+	CMPQ 24(SP), $0x10
+	JNE  apart782
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -10323,109 +10434,121 @@ skip785:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have779
+	JLE  have781
 
-apart780:
+apart782:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	ADDQ         SI, SI
 	CMPQ         SI, $0x40
-	JLE          few786
+	JLE          few787
+	CMPQ         16280(SP), $0x00
+	JNE          asked788
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
 	VPBROADCASTD R9, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 48(AX), Z5
-	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
-	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip787
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	LEAQ         16(R9), R11
-	CMPQ         R11, 48(AX)
-	JLE          whole788
-	MOVL         $0x0000ffff, R9
-	KMOVW        R9, K1
-	VPGATHERDD   (R10)(Z4*4), K1, Z5
-	VMOVDQA32    Z5, Z4
-	JMP          have789
+	JZ           skip790
+	VPBROADCASTD elementffffffff<>+0(SB), Z4
+	MOVQ         48(AX), R11
+	SUBQ         R9, R11
+	MOVQ         $0x00000010, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	XORQ         R12, R12
+	CMPQ         R11, R12
+	CMOVQLT      R12, R11
+	MOVQ         $0x0000ffff, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-whole788:
-	VMOVDQU32 (R10)(R9*4), Z4
+skip790:
+	MOVQ  32(SP), R9
+	MOVQ  48(AX), R9
+	DECQ  R9
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JZ    skip791
+	MOVL  (R10)(R9*4), R9
 
-have789:
-skip787:
+skip791:
+	VPBROADCASTD  R9, Z5
+	VPMINUD       Z5, Z4, Z4
 	VPBROADCASTQ  DI, Z5
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z4, Y7
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z5, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16272(SP)
+	VMOVDQU64     Z7, 16296(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16336(SP)
+	VMOVDQU64     Z4, 16360(SP)
 	XORQ          SI, SI
 
-ask790:
-	MOVQ         16272(SP)(SI*8), DI
-	PREFETCHT0   (DI)
-	PREFETCHT0   64(DI)
-	PREFETCHT0   128(DI)
-	INCQ         SI
-	CMPQ         SI, $0x10
-	JLT          ask790
-	CMPQ         16232(SP), $0x00
-	JNE          few786
+ask792:
+	MOVQ       16296(SP)(SI*8), DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	INCQ       SI
+	CMPQ       SI, $0x10
+	JLT        ask792
+
+asked788:
+	CMPQ         16240(SP), $0x00
+	JNE          staged789
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip791
+	JZ           skip793
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
 	VPBROADCASTD R9, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 48(AX), Z5
-	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
-	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip792
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	LEAQ         16(R9), R11
-	CMPQ         R11, 48(AX)
-	JLE          whole793
-	MOVL         $0x0000ffff, R9
-	KMOVW        R9, K1
-	VPGATHERDD   (R10)(Z4*4), K1, Z5
-	VMOVDQA32    Z5, Z4
-	JMP          have794
+	JZ           skip794
+	VPBROADCASTD elementffffffff<>+0(SB), Z4
+	MOVQ         48(AX), R11
+	SUBQ         R9, R11
+	MOVQ         $0x00000010, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	XORQ         R12, R12
+	CMPQ         R11, R12
+	CMOVQLT      R12, R11
+	MOVQ         $0x0000ffff, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-whole793:
-	VMOVDQU32 (R10)(R9*4), Z4
-
-have794:
-skip792:
+skip794:
+	MOVQ          32(SP), R9
+	VPBROADCASTD  R9, Z5
+	VPMINUD       Z5, Z4, Z4
 	VPBROADCASTQ  DI, Z5
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z4, Y7
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z5, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16400(SP)
+	VMOVDQU64     Z7, 16424(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16464(SP)
+	VMOVDQU64     Z4, 16488(SP)
 	XORQ          SI, SI
 
 ask795:
-	MOVQ       16400(SP)(SI*8), DI
+	MOVQ       16424(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
@@ -10433,104 +10556,98 @@ ask795:
 	CMPQ       SI, $0x10
 	JLT        ask795
 
-skip791:
-few786:
+skip793:
+staged789:
+few787:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
 	VPBROADCASTD R9, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
-	VPBROADCASTD 48(AX), Z5
-	VPADDD.BCST  elementffffffff<>+0(SB), Z5, Z5
-	VPMINUD      Z5, Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
 	JZ           skip796
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	LEAQ         16(R9), R11
-	CMPQ         R11, 48(AX)
-	JLE          whole797
-	MOVL         $0x0000ffff, R9
-	KMOVW        R9, K1
-	VPGATHERDD   (R10)(Z4*4), K1, Z5
-	VMOVDQA32    Z5, Z4
-	JMP          have798
+	VPBROADCASTD elementffffffff<>+0(SB), Z4
+	MOVQ         48(AX), R11
+	SUBQ         R9, R11
+	MOVQ         $0x00000010, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	XORQ         R12, R12
+	CMPQ         R11, R12
+	CMOVQLT      R12, R11
+	MOVQ         $0x0000ffff, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-whole797:
-	VMOVDQU32 (R10)(R9*4), Z4
-
-have798:
 skip796:
+	MOVQ          32(SP), R9
+	VPBROADCASTD  R9, Z5
+	VPMINUD       Z5, Z4, Z4
 	VPBROADCASTQ  DI, Z5
 	VPBROADCASTQ  SI, Z6
 	VEXTRACTI64X4 $0x00, Z4, Y7
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z5, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16528(SP)
+	VMOVDQU64     Z7, 16552(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16592(SP)
+	VMOVDQU64     Z4, 16616(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	ADDQ          R9, R9
 	XORQ          SI, SI
 	MOVQ          R9, R10
-	MOVQ          24(SP), R11
-	LEAQ          -1(CX)(R11*1), R11
 	ADDQ          $0x0f, R10
 	ANDQ          $-16, R10
-	MOVQ          64(AX), R12
-	TESTQ         R12, R12
-	JZ            skip800
-	MOVL          (R12)(R11*4), R11
+	MOVQ          32(SP), R11
+	IMULQ         8(AX), R11
+	ADDQ          (AX), R11
+	ADDQ          R10, R11
+	CMPQ          R11, R8
+	JGT           exact797
+	MOVQ          R10, R9
 
-skip800:
-	IMULQ 8(AX), R11
-	ADDQ  (AX), R11
-	ADDQ  R10, R11
-	CMPQ  R11, R8
-	JGT   exact799
-	MOVQ  R10, R9
-
-exact799:
-piece801:
+exact797:
+piece798:
 	CMPQ            R9, $0x10
-	JLT             short802
-	MOVQ            16528(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            16536(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            16544(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
+	JLT             short799
 	MOVQ            16552(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z7
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            16560(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	VBROADCASTF32X4 (R8)(SI*1), Z5
 	MOVQ            16568(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VBROADCASTF32X4 (R8)(SI*1), Z6
 	MOVQ            16576(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VBROADCASTF32X4 (R8)(SI*1), Z7
 	MOVQ            16584(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            16592(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
 	MOVQ            16600(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
 	MOVQ            16608(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
 	MOVQ            16616(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            16624(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
 	MOVQ            16632(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
 	MOVQ            16640(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
 	MOVQ            16648(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
+	MOVQ            16656(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
+	MOVQ            16664(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
+	MOVQ            16672(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
 	VUNPCKLPS       Z5, Z4, Z8
 	VUNPCKHPS       Z5, Z4, Z5
@@ -10547,66 +10664,66 @@ piece801:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece801
+	JMP             piece798
 
-short802:
+short799:
 	TESTQ        R9, R9
-	JZ           pieces803
+	JZ           pieces800
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         16528(SP), R8
+	MOVQ         16552(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16536(SP), R8
+	MOVQ         16560(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16544(SP), R8
+	MOVQ         16568(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16552(SP), R8
+	MOVQ         16576(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         16560(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x01, X8, Z4, Z4
-	MOVQ         16568(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x01, X8, Z5, Z5
-	MOVQ         16576(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x01, X8, Z6, Z6
 	MOVQ         16584(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x01, X8, Z7, Z7
+	VINSERTF32X4 $0x01, X8, Z4, Z4
 	MOVQ         16592(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x02, X8, Z4, Z4
+	VINSERTF32X4 $0x01, X8, Z5, Z5
 	MOVQ         16600(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x02, X8, Z5, Z5
+	VINSERTF32X4 $0x01, X8, Z6, Z6
 	MOVQ         16608(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x02, X8, Z6, Z6
+	VINSERTF32X4 $0x01, X8, Z7, Z7
 	MOVQ         16616(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x02, X8, Z7, Z7
+	VINSERTF32X4 $0x02, X8, Z4, Z4
 	MOVQ         16624(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x03, X8, Z4, Z4
+	VINSERTF32X4 $0x02, X8, Z5, Z5
 	MOVQ         16632(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x03, X8, Z5, Z5
+	VINSERTF32X4 $0x02, X8, Z6, Z6
 	MOVQ         16640(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
-	VINSERTF32X4 $0x03, X8, Z6, Z6
+	VINSERTF32X4 $0x02, X8, Z7, Z7
 	MOVQ         16648(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x03, X8, Z4, Z4
+	MOVQ         16656(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x03, X8, Z5, Z5
+	MOVQ         16664(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X8
+	VINSERTF32X4 $0x03, X8, Z6, Z6
+	MOVQ         16672(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x03, X8, Z7, Z7
 	VUNPCKLPS    Z5, Z4, Z8
@@ -10623,10 +10740,10 @@ short802:
 	VMOVUPS      Z5, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces803:
-	JMP read781
+pieces800:
+	JMP read783
 
-have779:
+have781:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10636,7 +10753,7 @@ have779:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece804:
+piece801:
 	VBROADCASTF32X4 (SI), Z4
 	VINSERTF32X4    $0x01, (R9), Z4, Z4
 	VINSERTF32X4    $0x02, (R10), Z4, Z4
@@ -10671,9 +10788,9 @@ piece804:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece804
+	JG              piece801
 
-read781:
+read783:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10692,14 +10809,37 @@ read781:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four805:
+four802:
+	CMPQ       16280(SP), $0x00
+	JEQ        near803
+	CMPQ       64(AX), $0x00
+	JEQ        all805
+	MOVQ       16280(SP), R8
+	CMPQ       R8, 16288(SP)
+	JGE        none806
+	ADDQ       $0x00000100, 16280(SP)
+	ANDQ       $-256, R8
+	SHRQ       $0x06, R8
+	RORB       $0x02, R8
+	SHLQ       $0x06, R8
+	PREFETCHT0 16384(R8)
+	PREFETCHT0 20480(R8)
+	PREFETCHT0 24576(R8)
+	PREFETCHT0 28672(R8)
+
+none806:
+all805:
+	JMP asked804
+
+near803:
+asked804:
 	VMAXPS       (BX)(SI*1), Z3, Z3
 	VMAXPS       64(BX)(SI*1), Z4, Z4
 	VMAXPS       128(BX)(SI*1), Z5, Z5
 	VMAXPS       192(BX)(SI*1), Z6, Z6
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four805
+	JLT          four802
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z6, Z5, Z5
 	VMAXPS       Z5, Z3, Z3
@@ -10710,73 +10850,61 @@ four805:
 	MOVQ         48(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
-	ADDQ         32(SP), DI
+	ADDQ         40(SP), DI
 	ADDQ         $0x00, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip806
+	JZ           skip807
 	MOVL         (DI)(SI*4), SI
 
-skip806:
+skip807:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
 	MOVQ    CX, R8
 	DECQ    DI
-	ADDQ    32(SP), R8
+	ADDQ    40(SP), R8
 	ADDQ    $0x08, R8
 	CMPQ    DI, R8
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip807
+	JZ      skip808
 	MOVL    (R8)(DI*4), DI
 
-skip807:
+skip808:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	CMPB  18(AX), $0x00
-	JEQ   near808
-	CMPQ  64(AX), $0x00
-	JNE   near808
-	ANDQ  $-256, SI
-	SHRQ  $0x06, SI
-	RORB  $0x02, SI
-	SHLQ  $0x06, SI
-	JMP   asked809
-
-near808:
-asked809:
 	LEAQ  3584(BX), R8
-	MOVQ  16240(SP), R9
-	MOVQ  16248(SP), R10
+	MOVQ  16248(SP), R9
+	MOVQ  16256(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip811
+	JZ    skip810
 	MOVL  (R12)(R11*4), R11
 
-skip811:
+skip810:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near810
+	JEQ   near809
 	MOVQ  BX, R11
 
-near810:
+near809:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four812:
+four811:
 	VMOVUPS       (BX)(R12*1), Z8
 	VMOVUPS       64(BX)(R12*1), Z9
 	VMOVUPS       128(BX)(R12*1), Z10
 	VMOVUPS       192(BX)(R12*1), Z11
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled813
+	JEQ           unlabelled812
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10797,24 +10925,43 @@ four812:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z0, K1
 	VMOVAPS       Z11, K1, Z2
 
-unlabelled813:
-	CMPB       18(AX), $0x00
-	JEQ        near814
+unlabelled812:
+	CMPQ       16280(SP), $0x00
+	JEQ        near813
+	MOVQ       16280(SP), R14
+	CMPQ       R14, 16288(SP)
+	JGE        none815
+	ADDQ       $0x00000100, 16280(SP)
+	ANDQ       $-256, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	PREFETCHT0 24576(R14)
+	PREFETCHT0 28672(R14)
+
+none815:
 	CMPQ       64(AX), $0x00
-	JNE        near814
-	PREFETCHT0 16384(SI)
-	PREFETCHT0 20480(SI)
-	PREFETCHT0 24576(SI)
-	PREFETCHT0 28672(SI)
-	ADDQ       $0x40, SI
-	TESTL      $0x00000fc0, SI
-	JNZ        same816
-	ADDQ       $0x00003000, SI
+	JEQ        all816
+	MOVQ       16280(SP), R14
+	CMPQ       R14, 16288(SP)
+	JGE        none817
+	ADDQ       $0x00000100, 16280(SP)
+	ANDQ       $-256, R14
+	SHRQ       $0x06, R14
+	RORB       $0x02, R14
+	SHLQ       $0x06, R14
+	PREFETCHT0 16384(R14)
+	PREFETCHT0 20480(R14)
+	PREFETCHT0 24576(R14)
+	PREFETCHT0 28672(R14)
 
-same816:
-	JMP asked815
+none817:
+all816:
+	JMP asked814
 
-near814:
+near813:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -10822,14 +10969,14 @@ near814:
 	PREFETCHT0 64(DI)
 	ADDQ       $0x00000080, DI
 
-asked815:
+asked814:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	PREFETCHT0   128(R11)
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none817
+	JLT          none818
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z12
 	VMOVDQU64    64(R8), Z13
@@ -10843,23 +10990,23 @@ asked815:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near818
+	JNZ          near819
 	CMPB         41(AX), $0x00
-	JEQ          near818
+	JEQ          near819
 	VMOVNTDQ     Z12, -256(R9)
 	VMOVNTDQ     Z13, -192(R9)
 	VMOVNTDQ     Z14, -128(R9)
 	VMOVNTDQ     Z15, -64(R9)
-	JMP          moved819
+	JMP          moved820
 
-near818:
+near819:
 	VMOVDQU64 Z12, -256(R9)
 	VMOVDQU64 Z13, -192(R9)
 	VMOVDQU64 Z14, -128(R9)
 	VMOVDQU64 Z15, -64(R9)
 
-moved819:
-none817:
+moved820:
+none818:
 	VSUBPS       Z3, Z8, Z8
 	VSUBPS       Z3, Z9, Z9
 	VSUBPS       Z3, Z10, Z10
@@ -10944,11 +11091,11 @@ none817:
 	VMOVUPS      Z15, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four812
+	JLT          four811
 
-line820:
+line821:
 	CMPQ         R10, $0x40
-	JLT          last821
+	JLT          last822
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -10956,19 +11103,19 @@ line820:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near822
+	JNZ          near823
 	CMPB         41(AX), $0x00
-	JEQ          near822
+	JEQ          near823
 	VMOVNTDQ     Z8, -64(R9)
-	JMP          moved823
+	JMP          moved824
 
-near822:
+near823:
 	VMOVDQU64 Z8, -64(R9)
 
-moved823:
-	JMP line820
+moved824:
+	JMP line821
 
-last821:
+last822:
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10980,8 +11127,8 @@ last821:
 	VMOVDQU64    Z9, 64(R8)
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z8, (SI)
-	MOVQ         R9, 16240(SP)
-	MOVQ         R10, 16248(SP)
+	MOVQ         R9, 16248(SP)
+	MOVQ         R10, 16256(SP)
 	VADDPS       Z5, Z4, Z4
 	VADDPS       Z7, Z6, Z6
 	VADDPS       Z6, Z4, Z4
@@ -10993,7 +11140,7 @@ last821:
 	VMOVUPS      Z4, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip824
+	JZ           skip825
 	VSUBPS       Z2, Z3, Z2
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -11010,10 +11157,10 @@ last821:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip824:
+skip825:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip825
+	JZ           skip826
 	VBROADCASTSS 104(AX), Z1
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VRCP14PS     Z4, Z3
@@ -11025,31 +11172,25 @@ skip824:
 	ADDQ         SI, SI
 	ADDQ         SI, SI
 	MOVQ         CX, DI
-	MOVQ         24(SP), R8
-	LEAQ         -1(CX)(R8*1), R8
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           skip827
-	MOVL         (R9)(DI*4), DI
-
-skip827:
-	MOVQ  64(AX), R9
-	TESTQ R9, R9
-	JZ    skip828
-	MOVL  (R9)(R8*4), R8
+	MOVQ         64(AX), R8
+	TESTQ        R8, R8
+	JZ           skip828
+	MOVL         (R8)(DI*4), DI
 
 skip828:
+	MOVQ      32(SP), R8
 	SUBQ      DI, R8
-	INCQ      R8
-	CMPQ      R8, 24(SP)
-	JNE       apart826
-	CMPQ      16232(SP), $0x00
-	JEQ       apart826
+	CMPQ      R8, $0x0f
+	JNE       apart827
+	CMPQ      24(SP), $0x10
+	JNE       apart827
+	CMPQ      16240(SP), $0x00
+	JEQ       apart827
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
-	ADDQ      16248(SP), R8
-	MOVQ      16264(SP), R9
+	ADDQ      16256(SP), R8
+	MOVQ      16272(SP), R9
 	SUBQ      24(SP), R9
 	IMULQ     SI, R9
 	ADDQ      R9, R8
@@ -11120,9 +11261,9 @@ piece830:
 	JNE           piece830
 	JMP           written829
 
-apart826:
+apart827:
 	VMOVDQU16 elementPaired<>+0(SB), Z2
-	CMPQ      16232(SP), $0x00
+	CMPQ      16240(SP), $0x00
 	JEQ       off831
 	MOVQ      DX, SI
 	ADDQ      SI, SI
@@ -11131,11 +11272,11 @@ apart826:
 	JLE       off831
 	MOVQ      24(AX), SI
 	MOVQ      32(AX), DI
-	CMPQ      16232(SP), $0x00
+	CMPQ      16240(SP), $0x00
 	JEQ       off832
 	LEAQ      3584(BX), SI
-	ADDQ      16248(SP), SI
-	MOVQ      16256(SP), R8
+	ADDQ      16256(SP), SI
+	MOVQ      16264(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
@@ -11143,39 +11284,39 @@ off832:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z2
 	VPADDD       elementNumbers<>+0(SB), Z2, Z2
-	VPBROADCASTD 48(AX), Z3
-	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD      Z3, Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
 	JZ           skip833
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	LEAQ         16(R8), R10
-	CMPQ         R10, 48(AX)
-	JLE          whole834
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z2*4), K1, Z3
-	VMOVDQA32    Z3, Z2
-	JMP          have835
+	VPBROADCASTD elementffffffff<>+0(SB), Z2
+	MOVQ         48(AX), R10
+	SUBQ         R8, R10
+	MOVQ         $0x00000010, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	XORQ         R11, R11
+	CMPQ         R10, R11
+	CMOVQLT      R11, R10
+	MOVQ         $0x0000ffff, R11
+	BZHIQ        R10, R11, R11
+	KMOVW        R11, K1
+	VMOVDQU32    (R9)(R8*4), K1, Z2
 
-whole834:
-	VMOVDQU32 (R9)(R8*4), Z2
-
-have835:
 skip833:
+	MOVQ          32(SP), R8
+	VPBROADCASTD  R8, Z3
+	VPMINUD       Z3, Z2, Z2
 	VPBROADCASTQ  DI, Z3
 	VPBROADCASTQ  SI, Z5
 	VEXTRACTI64X4 $0x00, Z2, Y6
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z3, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 16656(SP)
+	VMOVDQU64     Z6, 16680(SP)
 	VEXTRACTI64X4 $0x01, Z2, Y2
 	VPMOVZXDQ     Y2, Z2
 	VPMULUDQ      Z3, Z2, Z2
 	VPADDQ        Z5, Z2, Z2
-	VMOVDQU64     Z2, 16720(SP)
+	VMOVDQU64     Z2, 16744(SP)
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	ADDQ          SI, SI
@@ -11186,7 +11327,7 @@ skip833:
 	SHLQ          $0x04, DI
 	ADDQ          BX, DI
 
-piece836:
+piece834:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11229,97 +11370,97 @@ piece836:
 	VMOVDQU16.Z   Z2, K1, Z2
 	VMOVDQU16.Z   Z7, K1, Z7
 	VMOVDQU16.Z   Z3, K1, Z3
-	MOVQ          16656(SP), R9
-	VMOVUPS       X6, (R9)(SI*1)
-	MOVQ          16664(SP), R9
-	VMOVUPS       X2, (R9)(SI*1)
-	MOVQ          16672(SP), R9
-	VMOVUPS       X7, (R9)(SI*1)
 	MOVQ          16680(SP), R9
-	VMOVUPS       X3, (R9)(SI*1)
+	VMOVUPS       X6, (R9)(SI*1)
 	MOVQ          16688(SP), R9
-	VEXTRACTF32X4 $0x01, Z6, (R9)(SI*1)
+	VMOVUPS       X2, (R9)(SI*1)
 	MOVQ          16696(SP), R9
-	VEXTRACTF32X4 $0x01, Z2, (R9)(SI*1)
+	VMOVUPS       X7, (R9)(SI*1)
 	MOVQ          16704(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
+	VMOVUPS       X3, (R9)(SI*1)
 	MOVQ          16712(SP), R9
-	VEXTRACTF32X4 $0x01, Z3, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z6, (R9)(SI*1)
 	MOVQ          16720(SP), R9
-	VEXTRACTF32X4 $0x02, Z6, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z2, (R9)(SI*1)
 	MOVQ          16728(SP), R9
-	VEXTRACTF32X4 $0x02, Z2, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
 	MOVQ          16736(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
+	VEXTRACTF32X4 $0x01, Z3, (R9)(SI*1)
 	MOVQ          16744(SP), R9
-	VEXTRACTF32X4 $0x02, Z3, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z6, (R9)(SI*1)
 	MOVQ          16752(SP), R9
-	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z2, (R9)(SI*1)
 	MOVQ          16760(SP), R9
-	VEXTRACTF32X4 $0x03, Z2, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
 	MOVQ          16768(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z3, (R9)(SI*1)
 	MOVQ          16776(SP), R9
+	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
+	MOVQ          16784(SP), R9
+	VEXTRACTF32X4 $0x03, Z2, (R9)(SI*1)
+	MOVQ          16792(SP), R9
+	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
+	MOVQ          16800(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece836
+	JNZ           piece834
 	JMP           written829
 
 off831:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
-	CMPQ  16232(SP), $0x00
-	JEQ   off837
+	CMPQ  16240(SP), $0x00
+	JEQ   off835
 	LEAQ  3584(BX), SI
-	ADDQ  16248(SP), SI
-	MOVQ  16256(SP), R8
+	ADDQ  16256(SP), SI
+	MOVQ  16264(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off837:
+off835:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z2
 	VPADDD       elementNumbers<>+0(SB), Z2, Z2
-	VPBROADCASTD 48(AX), Z3
-	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD      Z3, Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip838
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	LEAQ         16(R8), R10
-	CMPQ         R10, 48(AX)
-	JLE          whole839
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K1
-	VPGATHERDD   (R9)(Z2*4), K1, Z3
-	VMOVDQA32    Z3, Z2
-	JMP          have840
+	JZ           skip836
+	VPBROADCASTD elementffffffff<>+0(SB), Z2
+	MOVQ         48(AX), R10
+	SUBQ         R8, R10
+	MOVQ         $0x00000010, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	XORQ         R11, R11
+	CMPQ         R10, R11
+	CMOVQLT      R11, R10
+	MOVQ         $0x0000ffff, R11
+	BZHIQ        R10, R11, R11
+	KMOVW        R11, K1
+	VMOVDQU32    (R9)(R8*4), K1, Z2
 
-whole839:
-	VMOVDQU32 (R9)(R8*4), Z2
-
-have840:
-skip838:
+skip836:
+	MOVQ          32(SP), R8
+	VPBROADCASTD  R8, Z3
+	VPMINUD       Z3, Z2, Z2
 	VPBROADCASTQ  DI, Z3
 	VPBROADCASTQ  SI, Z5
 	VEXTRACTI64X4 $0x00, Z2, Y6
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z3, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 16784(SP)
+	VMOVDQU64     Z6, 16808(SP)
 	VEXTRACTI64X4 $0x01, Z2, Y2
 	VPMOVZXDQ     Y2, Z2
 	VPMULUDQ      Z3, Z2, Z2
 	VPADDQ        Z5, Z2, Z2
-	VMOVDQU64     Z2, 16848(SP)
+	VMOVDQU64     Z2, 16872(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	ADDQ          R8, R8
 	XORQ          SI, SI
 
-piece841:
+piece837:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11354,168 +11495,170 @@ piece841:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          16784(SP), R9
+	MOVQ          16808(SP), R9
 	VEXTRACTF32X4 $0x00, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16792(SP), R9
+	MOVQ          16816(SP), R9
 	VEXTRACTF32X4 $0x00, Z2, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16800(SP), R9
+	MOVQ          16824(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16808(SP), R9
+	MOVQ          16832(SP), R9
 	VEXTRACTF32X4 $0x00, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16816(SP), R9
+	MOVQ          16840(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16824(SP), R9
+	MOVQ          16848(SP), R9
 	VEXTRACTF32X4 $0x01, Z2, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16832(SP), R9
+	MOVQ          16856(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16840(SP), R9
+	MOVQ          16864(SP), R9
 	VEXTRACTF32X4 $0x01, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16848(SP), R9
+	MOVQ          16872(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16856(SP), R9
+	MOVQ          16880(SP), R9
 	VEXTRACTF32X4 $0x02, Z2, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16864(SP), R9
+	MOVQ          16888(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16872(SP), R9
+	MOVQ          16896(SP), R9
 	VEXTRACTF32X4 $0x02, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16880(SP), R9
+	MOVQ          16904(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16888(SP), R9
+	MOVQ          16912(SP), R9
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
-	MOVQ          16896(SP), R9
+	MOVQ          16920(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
-	MOVQ          16904(SP), R9
+	MOVQ          16928(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece841
+	JG            piece837
 
 written829:
-skip825:
-	CMPQ  16232(SP), $0x00
-	JEQ   off842
-	MOVQ  16264(SP), SI
-	ADDQ  SI, 16256(SP)
+skip826:
+	MOVQ  16272(SP), SI
+	ADDQ  SI, 16264(SP)
+	CMPQ  16240(SP), $0x00
+	JEQ   off838
 	IMULQ 32(AX), SI
-	ADDQ  SI, 16248(SP)
+	ADDQ  SI, 16256(SP)
 
-off842:
-	ADDQ $0x10, CX
+off838:
+	MOVQ 24(SP), SI
+	ADDQ SI, CX
 	CMPQ CX, 48(AX)
-	JLT  rows766
+	JLT  rows765
+	LEAQ 3584(BX), CX
+	MOVQ 16248(SP), DX
+	MOVQ 16256(SP), BX
 
-end767:
-	LEAQ 3584(BX), DX
-	MOVQ 16240(SP), BX
-	MOVQ 16248(SP), SI
-
-line843:
-	CMPQ         SI, $0x40
-	JLT          last844
-	SUBQ         $0x40, SI
-	VMOVDQU64    (DX), Z0
+line839:
+	CMPQ         BX, $0x40
+	JLT          last840
+	SUBQ         $0x40, BX
+	VMOVDQU64    (CX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
-	VMOVDQU64    Z1, (DX)
+	VMOVDQU64    Z1, (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, BX
-	TESTQ        $0x0000003f, BX
-	JNZ          near845
+	TESTQ        $0x0000003f, DX
+	JNZ          near841
 	CMPB         41(AX), $0x00
-	JEQ          near845
-	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved846
+	JEQ          near841
+	VMOVNTDQ     Z0, -64(DX)
+	JMP          moved842
 
-near845:
-	VMOVDQU64 Z0, -64(BX)
+near841:
+	VMOVDQU64 Z0, -64(DX)
 
-moved846:
-	JMP line843
+moved842:
+	JMP line839
 
-last844:
-	VMOVDQU64 (DX), Z0
-	MOVQ      SI, DX
-	SHRQ      $0x01, DX
-	MOVQ      $0xffffffff, SI
-	BZHIQ     DX, SI, SI
-	KMOVD     SI, K1
-	VMOVDQU16 Z0, K1, (BX)
-	MOVQ      48(AX), DX
-	CMPQ      CX, DX
-	CMOVQLT   CX, DX
-	MOVQ      DX, 136(AX)
-	MOVQ      16256(SP), CX
-	MOVQ      CX, 128(AX)
-	JMP       both761
+last840:
+	VMOVDQU64 (CX), Z0
+	MOVQ      BX, CX
+	SHRQ      $0x01, CX
+	MOVQ      $0xffffffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVD     BX, K1
+	VMOVDQU16 Z0, K1, (DX)
+	MOVQ      16264(SP), CX
+	MOVQ      CX, 192(AX)
+	JMP       both759
 
-half760:
+half758:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         16928(SP), BX
+	LEAQ         16960(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far847:
-	INCQ         DI
-	ADDQ         DX, SI
-	ADDQ         DX, SI
-	CMPQ         SI, $0x00000c00
-	JLT          far847
-	MOVQ         DI, 16920(SP)
-	XORQ         SI, SI
-	MOVQ         SI, 44896(SP)
-	MOVQ         SI, 44912(SP)
-	MOVQ         SI, 44920(SP)
-	MOVQ         BX, 44904(SP)
+far843:
+	INCQ DI
+	ADDQ DX, SI
+	ADDQ DX, SI
+	CMPQ SI, $0x00000c00
+	JLT  far843
+	MOVQ DI, 16952(SP)
+	XORQ SI, SI
+	MOVQ SI, 44928(SP)
+	MOVQ SI, 44944(SP)
+	MOVQ SI, 44952(SP)
+	MOVQ 192(AX), SI
+	CMPQ 64(AX), $0x00
+	JEQ  all846
+	MOVQ SI, 44952(SP)
+
+all846:
+	MOVQ         BX, 44936(SP)
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           off848
+	JZ           off844
 	MOVQ         DX, DI
 	ADDQ         DI, DI
 	CMPQ         DI, 32(AX)
-	JNE          off848
+	JNE          off844
 	CMPQ         64(AX), $0x00
-	JEQ          on849
-	CMPB         120(AX), $0x00
-	JEQ          off848
-	MOVQ         128(AX), DI
+	JEQ          on845
+	CMPB         184(AX), $0x00
+	JEQ          off844
+	MOVQ         192(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
-	MOVQ         DI, 44920(SP)
 	IMULQ        32(AX), DI
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear850:
+clear847:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear850
+	JNZ       clear847
 
-on849:
-	MOVQ SI, 44904(SP)
+on845:
+	MOVQ SI, 44936(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 44896(SP)
+	MOVQ SI, 44928(SP)
 
-off848:
+off844:
+	MOVBQZX      18(AX), SI
+	MOVQ         SI, 44968(SP)
 	MOVQ         $-1, SI
 	BZHIQ        DX, SI, SI
 	KMOVD        SI, K2
@@ -11542,140 +11685,245 @@ off848:
 	VMOVUPS      Z1, 17024(SI)
 	VMOVUPS      Z1, 17088(SI)
 
-rows851:
-	MOVQ    48(AX), SI
-	SUBQ    CX, SI
-	MOVQ    $0x00000020, DI
-	CMPQ    SI, DI
-	CMOVQGT DI, SI
-	MOVQ    SI, 16912(SP)
-	MOVQ    16912(SP), SI
-	CMPQ    44896(SP), $0x00
-	JEQ     span853
-	MOVQ    16912(SP), SI
-	LEAQ    -1(CX)(SI*1), SI
-	MOVQ    64(AX), DI
-	TESTQ   DI, DI
-	JZ      skip854
-	MOVL    (DI)(SI*4), SI
+rows848:
+	MOVQ         48(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000020, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	XORQ         DI, DI
+	CMPQ         SI, DI
+	CMOVQLT      DI, SI
+	MOVQ         SI, 16936(SP)
+	CMPQ         64(AX), $0x00
+	JEQ          all850
+	CMPQ         44928(SP), $0x00
+	JEQ          all850
+	VBROADCASTSS element00000080<>+0(SB), Z3
+	VPBROADCASTD 44952(SP), Z1
+	XORQ         SI, SI
+	LEAQ         (CX), DI
+	MOVQ         48(AX), R8
+	SUBQ         DI, R8
+	MOVQ         $0x00000010, R9
+	CMPQ         R8, R9
+	CMOVQGT      R9, R8
+	XORQ         R9, R9
+	CMPQ         R8, R9
+	CMOVQLT      R9, R8
+	MOVQ         $0x0000ffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVW        R9, K4
+	MOVQ         64(AX), R8
+	VMOVDQU32.Z  (R8)(DI*4), K4, Z4
+	VPSUBD       Z1, Z4, Z4
+	VPCMPUD      $0x01, Z3, Z4, K4, K4
+	KMOVW        K4, DI
+	POPCNTQ      DI, DI
+	ADDQ         DI, SI
+	LEAQ         16(CX), DI
+	MOVQ         48(AX), R8
+	SUBQ         DI, R8
+	MOVQ         $0x00000010, R9
+	CMPQ         R8, R9
+	CMOVQGT      R9, R8
+	XORQ         R9, R9
+	CMPQ         R8, R9
+	CMOVQLT      R9, R8
+	MOVQ         $0x0000ffff, R9
+	BZHIQ        R8, R9, R9
+	KMOVW        R9, K4
+	MOVQ         64(AX), R8
+	VMOVDQU32.Z  (R8)(DI*4), K4, Z4
+	VPSUBD       Z1, Z4, Z4
+	VPCMPUD      $0x01, Z3, Z4, K4, K4
+	KMOVW        K4, DI
+	POPCNTQ      DI, DI
+	ADDQ         DI, SI
+	MOVQ         SI, 16936(SP)
 
-skip854:
-	INCQ SI
-	SUBQ 44920(SP), SI
-	CMPQ SI, $0x00000080
-	JGT  end852
+all850:
+	CMPQ 16936(SP), $0x00
+	JNE  some849
+	LEAQ 3584(BX), SI
+	MOVQ 44936(SP), DI
+	MOVQ 44944(SP), R8
 
-span853:
-	MOVQ SI, 44928(SP)
+line851:
+	CMPQ         R8, $0x40
+	JLT          last852
+	SUBQ         $0x40, R8
+	VMOVDQU64    (SI), Z1
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVDQU64    Z3, (SI)
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000040, DI
+	TESTQ        $0x0000003f, DI
+	JNZ          near853
+	CMPB         41(AX), $0x00
+	JEQ          near853
+	VMOVNTDQ     Z1, -64(DI)
+	JMP          moved854
+
+near853:
+	VMOVDQU64 Z1, -64(DI)
+
+moved854:
+	JMP line851
+
+last852:
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
+	MOVQ         $0xffffffff, R10
+	BZHIQ        R9, R10, R10
+	KMOVD        R10, K4
+	VMOVDQU16.Z  (SI), K4, Z1
+	VMOVDQU64    Z3, (SI)
+	VMOVDQU64    Z3, 64(SI)
+	LEAQ         3584(BX), SI
+	VMOVDQU64    Z1, (SI)
+	MOVQ         DI, 44936(SP)
+	MOVQ         R8, 44944(SP)
+	MOVQ         $0x00000080, SI
+	MOVQ         SI, 44960(SP)
+	MOVQ         44960(SP), SI
+	ADDQ         SI, 44952(SP)
+	CMPQ         44928(SP), $0x00
+	JEQ          off855
+	IMULQ        32(AX), SI
+	ADDQ         SI, 44944(SP)
+
+off855:
+	JMP rows848
+
+some849:
+	MOVQ  16936(SP), SI
+	LEAQ  -1(CX)(SI*1), SI
+	MOVQ  64(AX), DI
+	TESTQ DI, DI
+	JZ    skip856
+	MOVL  (DI)(SI*4), SI
+
+skip856:
+	MOVQ    SI, 16944(SP)
+	MOVQ    16944(SP), SI
+	INCQ    SI
+	SUBQ    44952(SP), SI
+	MOVQ    SI, 44960(SP)
+	CMPQ    44968(SP), $0x00
+	JEQ     near857
+	MOVQ    44952(SP), SI
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	ADDQ    $0x00000c00, SI
+	CMPQ    SI, 44968(SP)
+	CMOVQLT 44968(SP), SI
+	MOVQ    SI, 44968(SP)
+	MOVQ    16944(SP), SI
+	INCQ    SI
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	ADDQ    $0x00000c00, SI
+	MOVQ    SI, 44976(SP)
+
+near857:
 	MOVQ CX, SI
-	MOVQ 16912(SP), DI
-	LEAQ -1(CX)(DI*1), DI
 	MOVQ 48(AX), R8
 	MOVQ 8(AX), R9
 	MOVQ DX, R10
 	ADDQ R10, R10
-	MOVQ DX, R11
+	MOVQ DX, DI
 	NEGQ R10
 	ANDQ $0x0f, R10
-	CMPQ R11, $0x08
-	JGT  more858
+	CMPQ DI, $0x08
+	JGT  more861
 	MOVQ $0x00000040, R10
-	SHLQ $0x03, R11
-	SUBQ R11, R10
+	SHLQ $0x03, DI
+	SUBQ DI, R10
 
-more858:
-	CMPQ  16912(SP), $0x20
-	JNE   few855
+more861:
 	DECQ  R8
-	MOVQ  64(AX), R11
-	TESTQ R11, R11
-	JZ    skip859
-	MOVL  (R11)(R8*4), R8
+	MOVQ  64(AX), DI
+	TESTQ DI, DI
+	JZ    skip862
+	MOVL  (DI)(R8*4), R8
 
-skip859:
+skip862:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
-	MOVQ  64(AX), R11
-	TESTQ R11, R11
-	JZ    skip860
-	MOVL  (R11)(DI*4), DI
-
-skip860:
+	MOVQ  16944(SP), DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few855
+	JGT   few858
 	MOVQ  CX, DI
-	MOVQ  16912(SP), R8
-	LEAQ  -1(CX)(R8*1), R8
-	MOVQ  64(AX), R10
-	TESTQ R10, R10
-	JZ    skip861
-	MOVL  (R10)(DI*4), DI
-
-skip861:
-	MOVQ  64(AX), R10
-	TESTQ R10, R10
-	JZ    skip862
-	MOVL  (R10)(R8*4), R8
-
-skip862:
-	SUBQ  DI, R8
-	INCQ  R8
-	CMPQ  R8, 16912(SP)
-	JNE   apart856
-	MOVQ  64(AX), DI
-	TESTQ DI, DI
+	MOVQ  64(AX), R8
+	TESTQ R8, R8
 	JZ    skip863
-	MOVL  (DI)(SI*4), SI
+	MOVL  (R8)(DI*4), DI
 
 skip863:
+	MOVQ  16944(SP), R8
+	SUBQ  DI, R8
+	CMPQ  R8, $0x1f
+	JNE   apart859
+	CMPQ  16936(SP), $0x20
+	JNE   apart859
+	MOVQ  64(AX), DI
+	TESTQ DI, DI
+	JZ    skip864
+	MOVL  (DI)(SI*4), SI
+
+skip864:
 	MOVQ  72(AX), DI
 	LEAQ  (DI)(SI*4), DI
-	MOVQ  DI, 44952(SP)
+	MOVQ  DI, 45000(SP)
 	IMULQ R9, SI
 	ADDQ  (AX), SI
-	MOVQ  SI, 44936(SP)
-	MOVQ  R9, 44944(SP)
-	JMP   found857
+	MOVQ  SI, 44984(SP)
+	MOVQ  R9, 44992(SP)
+	JMP   found860
 
-apart856:
+apart859:
 	XORQ R9, R9
-	MOVQ R9, 44944(SP)
+	MOVQ R9, 44992(SP)
 	LEAQ 23680(BX), SI
 	LEAQ 4096(SI), SI
-	MOVQ SI, 44952(SP)
-	JMP  found857
+	MOVQ SI, 45000(SP)
+	JMP  found860
 
-few855:
+few858:
 	LEAQ 23680(BX), DI
-	MOVQ DI, 44936(SP)
+	MOVQ DI, 44984(SP)
 	MOVQ $0x00000080, SI
-	MOVQ SI, 44944(SP)
+	MOVQ SI, 44992(SP)
 	LEAQ 4096(DI), R8
-	MOVQ R8, 44952(SP)
+	MOVQ R8, 45000(SP)
 	XORQ SI, SI
 
-copy864:
-	MOVQ    16912(SP), R10
-	LEAQ    -1(CX)(R10*1), R10
+copy865:
+	MOVQ    48(AX), R10
 	LEAQ    (CX)(SI*1), R9
+	DECQ    R10
 	CMPQ    R9, R10
 	CMOVQGT R10, R9
 	MOVQ    64(AX), R10
 	TESTQ   R10, R10
-	JZ      skip865
+	JZ      skip866
 	MOVL    (R10)(R9*4), R9
 
-skip865:
-	MOVQ  72(AX), R10
-	TESTQ R10, R10
-	JZ    skip866
-	MOVL  (R10)(R9*4), R10
-	MOVL  R10, (R8)(SI*4)
-
 skip866:
+	CMPQ    R9, 16944(SP)
+	CMOVQGT 16944(SP), R9
+	MOVQ    72(AX), R10
+	TESTQ   R10, R10
+	JZ      skip867
+	MOVL    (R10)(R9*4), R10
+	MOVL    R10, (R8)(SI*4)
+
+skip867:
 	IMULQ       8(AX), R9
 	ADDQ        (AX), R9
 	VMOVDQU16.Z (R9), K2, Z1
@@ -11685,15 +11933,15 @@ skip866:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy864
+	JLT         copy865
 
-found857:
+found860:
 	CMPQ         DX, $0x08
-	JGT          more867
+	JGT          more868
 	MOVQ         DX, SI
 	ADDQ         SI, SI
-	CMPQ         SI, 44944(SP)
-	JNE          more867
+	CMPQ         SI, 44992(SP)
+	JNE          more868
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -11712,7 +11960,7 @@ found857:
 	BZHIQ        R8, SI, SI
 	ORQ          R9, SI
 	KMOVD        SI, K4
-	MOVQ         44936(SP), SI
+	MOVQ         44984(SP), SI
 	VMOVAPS      Z3, Z4
 	VPERMW       (SI), Z1, K4, Z4
 	ADDQ         DI, SI
@@ -11760,129 +12008,141 @@ found857:
 	VMOVUPS      Z1, 192(BX)
 	VMOVUPS      Z4, 320(BX)
 	VMOVUPS      Z3, 448(BX)
-	JMP          read868
+	JMP          read869
 
-more867:
+more868:
 	XORQ SI, SI
-	MOVQ SI, 44960(SP)
+	MOVQ SI, 45008(SP)
 
-half869:
+half870:
 	LEAQ         (BX), R9
-	ADDQ         44960(SP), R9
+	ADDQ         45008(SP), R9
 	MOVQ         DX, R10
 	ADDQ         R10, R10
-	MOVQ         44944(SP), DI
-	MOVQ         44960(SP), R8
+	MOVQ         44992(SP), DI
+	MOVQ         45008(SP), R8
 	SHRQ         $0x02, R8
 	IMULQ        DI, R8
-	MOVQ         44936(SP), SI
+	MOVQ         44984(SP), SI
 	ADDQ         R8, SI
 	LEAQ         (DI)(DI*2), R8
 	LEAQ         (SI)(DI*4), R11
 	LEAQ         (R11)(DI*4), R12
 	LEAQ         (R12)(DI*4), R13
 	TESTQ        DI, DI
-	JNZ          listed872
-	MOVQ         44960(SP), SI
+	JNZ          listed873
+	MOVQ         45008(SP), SI
 	SHRQ         $0x02, SI
 	ADDQ         SI, CX
 	CMPQ         R10, $0x40
-	JLE          few873
+	JLE          few874
+	CMPQ         44968(SP), $0x00
+	JNE          asked876
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R8
 	VPBROADCASTD R8, Z1
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
-	VPBROADCASTD 48(AX), Z3
-	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD      Z3, Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip875
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	LEAQ         16(R8), R12
-	CMPQ         R12, 48(AX)
-	JLE          whole876
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K4
-	VPGATHERDD   (R11)(Z1*4), K4, Z3
-	VMOVDQA32    Z3, Z1
-	JMP          have877
+	JZ           skip878
+	VPBROADCASTD elementffffffff<>+0(SB), Z1
+	MOVQ         48(AX), R12
+	SUBQ         R8, R12
+	MOVQ         $0x00000010, R13
+	CMPQ         R12, R13
+	CMOVQGT      R13, R12
+	XORQ         R13, R13
+	CMPQ         R12, R13
+	CMOVQLT      R13, R12
+	MOVQ         $0x0000ffff, R13
+	BZHIQ        R12, R13, R13
+	KMOVW        R13, K4
+	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-whole876:
-	VMOVDQU32 (R11)(R8*4), Z1
+skip878:
+	MOVQ  16944(SP), R8
+	MOVQ  48(AX), R8
+	DECQ  R8
+	MOVQ  64(AX), R11
+	TESTQ R11, R11
+	JZ    skip879
+	MOVL  (R11)(R8*4), R8
 
-have877:
-skip875:
+skip879:
+	VPBROADCASTD  R8, Z3
+	VPMINUD       Z3, Z1, Z1
 	VPBROADCASTQ  DI, Z3
 	VPBROADCASTQ  SI, Z4
 	VEXTRACTI64X4 $0x00, Z1, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z3, Z5, Z5
 	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 44968(SP)
+	VMOVDQU64     Z5, 45016(SP)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VPMOVZXDQ     Y1, Z1
 	VPMULUDQ      Z3, Z1, Z1
 	VPADDQ        Z4, Z1, Z1
-	VMOVDQU64     Z1, 45032(SP)
+	VMOVDQU64     Z1, 45080(SP)
 	XORQ          SI, SI
 
-ask878:
-	MOVQ         44968(SP)(SI*8), DI
-	PREFETCHT0   (DI)
-	PREFETCHT0   64(DI)
-	PREFETCHT0   128(DI)
-	INCQ         SI
-	CMPQ         SI, $0x10
-	JLT          ask878
-	CMPQ         44896(SP), $0x00
-	JNE          few873
+ask880:
+	MOVQ       45016(SP)(SI*8), DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 128(DI)
+	INCQ       SI
+	CMPQ       SI, $0x10
+	JLT        ask880
+
+asked876:
+	CMPQ         44928(SP), $0x00
+	JNE          staged877
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip879
+	JZ           skip881
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z1
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
-	VPBROADCASTD 48(AX), Z3
-	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD      Z3, Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip880
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	LEAQ         16(R8), R12
-	CMPQ         R12, 48(AX)
-	JLE          whole881
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K4
-	VPGATHERDD   (R11)(Z1*4), K4, Z3
-	VMOVDQA32    Z3, Z1
-	JMP          have882
+	JZ           skip882
+	VPBROADCASTD elementffffffff<>+0(SB), Z1
+	MOVQ         48(AX), R12
+	SUBQ         R8, R12
+	MOVQ         $0x00000010, R13
+	CMPQ         R12, R13
+	CMOVQGT      R13, R12
+	XORQ         R13, R13
+	CMPQ         R12, R13
+	CMOVQLT      R13, R12
+	MOVQ         $0x0000ffff, R13
+	BZHIQ        R12, R13, R13
+	KMOVW        R13, K4
+	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-whole881:
-	VMOVDQU32 (R11)(R8*4), Z1
-
-have882:
-skip880:
+skip882:
+	MOVQ          16944(SP), R8
+	VPBROADCASTD  R8, Z3
+	VPMINUD       Z3, Z1, Z1
 	VPBROADCASTQ  DI, Z3
 	VPBROADCASTQ  SI, Z4
 	VEXTRACTI64X4 $0x00, Z1, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z3, Z5, Z5
 	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 45096(SP)
+	VMOVDQU64     Z5, 45144(SP)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VPMOVZXDQ     Y1, Z1
 	VPMULUDQ      Z3, Z1, Z1
 	VPADDQ        Z4, Z1, Z1
-	VMOVDQU64     Z1, 45160(SP)
+	VMOVDQU64     Z1, 45208(SP)
 	XORQ          SI, SI
 
 ask883:
-	MOVQ       45096(SP)(SI*8), DI
+	MOVQ       45144(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
@@ -11890,44 +12150,45 @@ ask883:
 	CMPQ       SI, $0x10
 	JLT        ask883
 
-skip879:
-few873:
+skip881:
+staged877:
+few874:
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
 	JZ           skip884
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z1
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
-	VPBROADCASTD 48(AX), Z3
-	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD      Z3, Z1, Z1
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
 	JZ           skip885
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	LEAQ         16(DI), R11
-	CMPQ         R11, 48(AX)
-	JLE          whole886
-	MOVL         $0x0000ffff, DI
-	KMOVW        DI, K4
-	VPGATHERDD   (R8)(Z1*4), K4, Z3
-	VMOVDQA32    Z3, Z1
-	JMP          have887
+	VPBROADCASTD elementffffffff<>+0(SB), Z1
+	MOVQ         48(AX), R11
+	SUBQ         DI, R11
+	MOVQ         $0x00000010, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	XORQ         R12, R12
+	CMPQ         R11, R12
+	CMOVQLT      R12, R11
+	MOVQ         $0x0000ffff, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K4
+	VMOVDQU32    (R8)(DI*4), K4, Z1
 
-whole886:
-	VMOVDQU32 (R8)(DI*4), Z1
-
-have887:
 skip885:
-	VPXORD.BCST element80000000<>+0(SB), Z1, Z1
-	MOVQ        $0x0000000200000000, DI
-	ADDQ        SI, DI
-	MOVL        $0x0000ffff, SI
-	KMOVW       SI, K4
-	VPGATHERDD  (DI)(Z1*4), K4, Z2
-	MOVQ        44952(SP), SI
-	ADDQ        44960(SP), SI
-	VMOVDQU32   Z2, (SI)
+	MOVQ         16944(SP), DI
+	VPBROADCASTD DI, Z3
+	VPMINUD      Z3, Z1, Z1
+	VPXORD.BCST  element80000000<>+0(SB), Z1, Z1
+	MOVQ         $0x0000000200000000, DI
+	ADDQ         SI, DI
+	MOVL         $0x0000ffff, SI
+	KMOVW        SI, K4
+	VPGATHERDD   (DI)(Z1*4), K4, Z2
+	MOVQ         45000(SP), SI
+	ADDQ         45008(SP), SI
+	VMOVDQU32    Z2, (SI)
 
 skip884:
 	MOVQ         (AX), SI
@@ -11935,73 +12196,73 @@ skip884:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z1
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
-	VPBROADCASTD 48(AX), Z3
-	VPADDD.BCST  elementffffffff<>+0(SB), Z3, Z3
-	VPMINUD      Z3, Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip888
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	LEAQ         16(R8), R12
-	CMPQ         R12, 48(AX)
-	JLE          whole889
-	MOVL         $0x0000ffff, R8
-	KMOVW        R8, K4
-	VPGATHERDD   (R11)(Z1*4), K4, Z3
-	VMOVDQA32    Z3, Z1
-	JMP          have890
+	JZ           skip886
+	VPBROADCASTD elementffffffff<>+0(SB), Z1
+	MOVQ         48(AX), R12
+	SUBQ         R8, R12
+	MOVQ         $0x00000010, R13
+	CMPQ         R12, R13
+	CMOVQGT      R13, R12
+	XORQ         R13, R13
+	CMPQ         R12, R13
+	CMOVQLT      R13, R12
+	MOVQ         $0x0000ffff, R13
+	BZHIQ        R12, R13, R13
+	KMOVW        R13, K4
+	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-whole889:
-	VMOVDQU32 (R11)(R8*4), Z1
-
-have890:
-skip888:
+skip886:
+	MOVQ          16944(SP), R8
+	VPBROADCASTD  R8, Z3
+	VPMINUD       Z3, Z1, Z1
 	VPBROADCASTQ  DI, Z3
 	VPBROADCASTQ  SI, Z4
 	VEXTRACTI64X4 $0x00, Z1, Y5
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z3, Z5, Z5
 	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 45224(SP)
+	VMOVDQU64     Z5, 45272(SP)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VPMOVZXDQ     Y1, Z1
 	VPMULUDQ      Z3, Z1, Z1
 	VPADDQ        Z4, Z1, Z1
-	VMOVDQU64     Z1, 45288(SP)
+	VMOVDQU64     Z1, 45336(SP)
 	XORQ          SI, SI
 
-piece874:
-	MOVQ            45224(SP), DI
-	VBROADCASTF32X4 (DI)(SI*1), Z1
-	MOVQ            45232(SP), DI
-	VBROADCASTF32X4 (DI)(SI*1), Z3
-	MOVQ            45240(SP), DI
-	VBROADCASTF32X4 (DI)(SI*1), Z4
-	MOVQ            45248(SP), DI
-	VBROADCASTF32X4 (DI)(SI*1), Z5
-	MOVQ            45256(SP), DI
-	VINSERTF32X4    $0x01, (DI)(SI*1), Z1, Z1
-	MOVQ            45264(SP), DI
-	VINSERTF32X4    $0x01, (DI)(SI*1), Z3, Z3
+piece875:
 	MOVQ            45272(SP), DI
-	VINSERTF32X4    $0x01, (DI)(SI*1), Z4, Z4
+	VBROADCASTF32X4 (DI)(SI*1), Z1
 	MOVQ            45280(SP), DI
-	VINSERTF32X4    $0x01, (DI)(SI*1), Z5, Z5
+	VBROADCASTF32X4 (DI)(SI*1), Z3
 	MOVQ            45288(SP), DI
-	VINSERTF32X4    $0x02, (DI)(SI*1), Z1, Z1
+	VBROADCASTF32X4 (DI)(SI*1), Z4
 	MOVQ            45296(SP), DI
-	VINSERTF32X4    $0x02, (DI)(SI*1), Z3, Z3
+	VBROADCASTF32X4 (DI)(SI*1), Z5
 	MOVQ            45304(SP), DI
-	VINSERTF32X4    $0x02, (DI)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z1, Z1
 	MOVQ            45312(SP), DI
-	VINSERTF32X4    $0x02, (DI)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z3, Z3
 	MOVQ            45320(SP), DI
-	VINSERTF32X4    $0x03, (DI)(SI*1), Z1, Z1
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z4, Z4
 	MOVQ            45328(SP), DI
-	VINSERTF32X4    $0x03, (DI)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z5, Z5
 	MOVQ            45336(SP), DI
-	VINSERTF32X4    $0x03, (DI)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z1, Z1
 	MOVQ            45344(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z3, Z3
+	MOVQ            45352(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z4, Z4
+	MOVQ            45360(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z5, Z5
+	MOVQ            45368(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z1, Z1
+	MOVQ            45376(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z3, Z3
+	MOVQ            45384(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z4, Z4
+	MOVQ            45392(SP), DI
 	VINSERTF32X4    $0x03, (DI)(SI*1), Z5, Z5
 	VUNPCKLPS       Z3, Z1, Z6
 	VUNPCKHPS       Z3, Z1, Z3
@@ -12018,14 +12279,14 @@ piece874:
 	ADDQ            $0x00000200, R9
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R10
-	JG              piece874
-	MOVQ            44960(SP), SI
+	JG              piece875
+	MOVQ            45008(SP), SI
 	SHRQ            $0x02, SI
 	SUBQ            SI, CX
-	JMP             read871
+	JMP             read872
 
-listed872:
-piece870:
+listed873:
+piece871:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R11), Z1, Z1
 	VINSERTF32X4    $0x02, (R12), Z1, Z1
@@ -12060,15 +12321,15 @@ piece870:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece870
+	JG              piece871
 
-read871:
-	ADDQ         $0x40, 44960(SP)
-	CMPQ         44960(SP), $0x40
-	JEQ          half869
+read872:
+	ADDQ         $0x40, 45008(SP)
+	CMPQ         45008(SP), $0x40
+	JEQ          half870
 	MOVQ         DX, SI
 	TESTQ        $0x00000001, SI
-	JZ           even891
+	JZ           even887
 	SHLQ         $0x06, SI
 	VBROADCASTSS elementff80ff80<>+0(SB), Z1
 	VMOVDQU64    -64(BX)(SI*1), Z3
@@ -12078,176 +12339,149 @@ read871:
 	VMOVDQU16    Z1, K1, Z3
 	VMOVDQU64    Z3, (BX)(SI*1)
 
-even891:
-read868:
+even887:
+read869:
 	MOVQ    48(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
-	ADDQ    16920(SP), DI
+	ADDQ    16952(SP), DI
 	ADDQ    $0x00, DI
 	CMPQ    SI, DI
 	CMOVQGT DI, SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip894
+	JZ      skip890
 	MOVL    (DI)(SI*4), SI
 
-skip894:
+skip890:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
 	MOVQ    CX, R8
 	DECQ    DI
-	ADDQ    16920(SP), R8
+	ADDQ    16952(SP), R8
 	ADDQ    $0x08, R8
 	CMPQ    DI, R8
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip895
+	JZ      skip891
 	MOVL    (R8)(DI*4), DI
 
-skip895:
+skip891:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	CMPB  18(AX), $0x00
-	JEQ   near896
-	CMPQ  64(AX), $0x00
-	JNE   near896
-	MOVQ  BX, SI
-	MOVQ  BX, DI
-	JMP   asked897
+	LEAQ  3584(BX), R8
+	MOVQ  44936(SP), R9
+	MOVQ  44944(SP), R10
+	MOVQ  CX, R11
+	MOVQ  64(AX), R12
+	TESTQ R12, R12
+	JZ    skip893
+	MOVL  (R12)(R11*4), R11
 
-near896:
-asked897:
-	MOVQ    48(AX), R8
-	MOVQ    CX, R9
-	DECQ    R8
-	ADDQ    16920(SP), R9
-	ADDQ    $0x10, R9
-	CMPQ    R8, R9
-	CMOVQGT R9, R8
-	MOVQ    64(AX), R9
-	TESTQ   R9, R9
-	JZ      skip898
-	MOVL    (R9)(R8*4), R8
-
-skip898:
-	IMULQ   8(AX), R8
-	ADDQ    (AX), R8
-	MOVQ    48(AX), R9
-	MOVQ    CX, R10
-	DECQ    R9
-	ADDQ    16920(SP), R10
-	ADDQ    $0x18, R10
-	CMPQ    R9, R10
-	CMOVQGT R10, R9
-	MOVQ    64(AX), R10
-	TESTQ   R10, R10
-	JZ      skip899
-	MOVL    (R10)(R9*4), R9
-
-skip899:
-	IMULQ 8(AX), R9
-	ADDQ  (AX), R9
-	CMPB  18(AX), $0x00
-	JEQ   near900
-	CMPQ  64(AX), $0x00
-	JNE   near900
-	ANDQ  $-256, R8
-	SHRQ  $0x06, R8
-	RORB  $0x02, R8
-	SHLQ  $0x06, R8
-	JMP   asked901
-
-near900:
-asked901:
-	LEAQ  3584(BX), R10
-	MOVQ  44904(SP), R11
-	MOVQ  44912(SP), R12
-	MOVQ  CX, R13
-	MOVQ  64(AX), R14
-	TESTQ R14, R14
-	JZ    skip903
-	MOVL  (R14)(R13*4), R13
-
-skip903:
-	IMULQ 32(AX), R13
-	ADDQ  24(AX), R13
+skip893:
+	IMULQ 32(AX), R11
+	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near902
-	MOVQ  BX, R13
+	JEQ   near892
+	MOVQ  BX, R11
 
-near902:
+near892:
 	CMPQ         72(AX), $0x00
-	JEQ          plain892
-	MOVQ         44952(SP), R14
-	VMOVDQU32    (R14), Z1
-	VPSLLD       $0x10, Z1, Z3
-	VPTERNLOGD   $0x03, Z3, Z3, Z1
+	JEQ          plain888
+	MOVQ         45000(SP), R12
+	VMOVDQU32    (R12), Z1
+	VMOVDQU32    64(R12), Z3
+	VPMAXUD      Z1, Z3, Z4
+	VPMAXUD      120(AX), Z4, Z4
+	VMOVDQU32    Z4, 120(AX)
+	VPSLLD       $0x10, Z1, Z4
+	VPTERNLOGD   $0x03, Z4, Z4, Z1
 	VMOVDQU32    Z1, 23296(BX)
-	VMOVDQU32    64(R14), Z1
-	VPSLLD       $0x10, Z1, Z3
-	VPTERNLOGD   $0x03, Z3, Z3, Z1
-	VMOVDQU32    Z1, 23360(BX)
+	VPSLLD       $0x10, Z3, Z1
+	VPTERNLOGD   $0x03, Z1, Z1, Z3
+	VMOVDQU32    Z3, 23360(BX)
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element80008000<>+0(SB), Z6
 	VMOVAPS      Z6, Z1
 	VMOVAPS      Z6, Z3
-	MOVQ         DX, R15
-	XORQ         R14, R14
-	SHLQ         $0x06, R15
-	LEAQ         elementPairs<>+0(SB), BP
+	MOVQ         DX, R13
+	XORQ         R12, R12
+	SHLQ         $0x06, R13
+	LEAQ         elementPairs<>+0(SB), R14
 
-pair904:
-	VBROADCASTSS (BP), Z7
-	PREFETCHT0   (SI)
-	ADDQ         $0x40, SI
-	XCHGQ        SI, DI
+pair894:
+	VBROADCASTSS (R14), Z7
+	CMPQ         44968(SP), $0x00
+	JEQ          near896
 	CMPQ         64(AX), $0x00
-	JEQ          all905
-	CMPQ         R12, $0x00000080
-	JLT          none906
-	SUBQ         $0x00000080, R12
-	VMOVDQU64    (R10), Z8
-	VMOVDQU64    64(R10), Z9
+	JEQ          all898
+	MOVQ         44968(SP), R15
+	CMPQ         R15, 44976(SP)
+	JGE          none899
+	ADDQ         $0x00000080, 44968(SP)
+	ANDQ         $-128, R15
+	SHRQ         $0x06, R15
+	RORB         $0x02, R15
+	SHLQ         $0x06, R15
+	PREFETCHT0   16384(R15)
+	PREFETCHT0   20480(R15)
+
+none899:
+all898:
+	JMP asked897
+
+near896:
+	PREFETCHT0 (SI)
+	ADDQ       $0x40, SI
+	XCHGQ      SI, DI
+
+asked897:
+	CMPQ         64(AX), $0x00
+	JEQ          all895
+	CMPQ         R10, $0x00000080
+	JLT          none900
+	SUBQ         $0x00000080, R10
+	VMOVDQU64    (R8), Z8
+	VMOVDQU64    64(R8), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
-	VMOVDQU64    Z10, (R10)
-	VMOVDQU64    Z10, 64(R10)
-	ADDQ         $0x00000080, R10
-	ADDQ         $0x00000080, R11
-	TESTQ        $0x0000003f, R11
-	JNZ          near907
+	VMOVDQU64    Z10, (R8)
+	VMOVDQU64    Z10, 64(R8)
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x00000080, R9
+	TESTQ        $0x0000003f, R9
+	JNZ          near901
 	CMPB         41(AX), $0x00
-	JEQ          near907
-	VMOVNTDQ     Z8, -128(R11)
-	VMOVNTDQ     Z9, -64(R11)
-	JMP          moved908
+	JEQ          near901
+	VMOVNTDQ     Z8, -128(R9)
+	VMOVNTDQ     Z9, -64(R9)
+	JMP          moved902
 
-near907:
-	VMOVDQU64 Z8, -128(R11)
-	VMOVDQU64 Z9, -64(R11)
+near901:
+	VMOVDQU64 Z8, -128(R9)
+	VMOVDQU64 Z9, -64(R9)
 
-moved908:
-none906:
-all905:
-	VMOVDQU64    (BX)(R14*1), Z8
+moved902:
+none900:
+all895:
+	VMOVDQU64    (BX)(R12*1), Z8
 	VPMOVW2M     Z8, K4
 	VPSUBW       Z8, Z6, K4, Z8
 	VPCMPGTW     Z1, Z8, K4
 	VMOVDQU16    Z8, K4, Z1
 	VMOVDQU16    Z7, K4, Z4
-	VMOVDQU64    64(BX)(R14*1), Z8
+	VMOVDQU64    64(BX)(R12*1), Z8
 	VPMOVW2M     Z8, K4
 	VPSUBW       Z8, Z6, K4, Z8
 	VPCMPGTW     Z3, Z8, K4
 	VMOVDQU16    Z8, K4, Z3
 	VMOVDQU16    Z7, K4, Z5
-	ADDQ         $0x04, BP
-	ADDQ         $0x00000080, R14
-	CMPQ         R14, R15
-	JLT          pair904
+	ADDQ         $0x04, R14
+	ADDQ         $0x00000080, R12
+	CMPQ         R12, R13
+	JLT          pair894
 	VPSLLD       $0x10, Z1, Z6
 	KNOTD        K1, K4
 	VMOVDQU16    Z4, K4, Z6
@@ -12261,7 +12495,7 @@ all905:
 	VMOVDQU16    Z5, K4, Z3
 	VPMAXSD      Z4, Z3, Z3
 	VBROADCASTSS element0000ffff<>+0(SB), Z4
-	MOVQ         16912(SP), SI
+	MOVQ         16936(SP), SI
 	MOVQ         $-1, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K4
@@ -12279,46 +12513,68 @@ all905:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 	VPANDD       Z0, Z3, Z3
-	JMP          largest893
+	JMP          largest889
 
-plain892:
+plain888:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element80008000<>+0(SB), Z4
 	VMOVAPS      Z4, Z1
 	VMOVAPS      Z4, Z3
-	MOVQ         DX, R15
-	XORQ         R14, R14
+	MOVQ         DX, R13
+	XORQ         R12, R12
+	SHLQ         $0x06, R13
+	LEAQ         elementPairs<>+0(SB), R14
+
+pair903:
+	VBROADCASTSS (R14), Z5
+	CMPQ         44968(SP), $0x00
+	JEQ          near904
+	CMPQ         64(AX), $0x00
+	JEQ          all906
+	MOVQ         44968(SP), R15
+	CMPQ         R15, 44976(SP)
+	JGE          none907
+	ADDQ         $0x00000080, 44968(SP)
+	ANDQ         $-128, R15
+	SHRQ         $0x06, R15
+	RORB         $0x02, R15
 	SHLQ         $0x06, R15
-	LEAQ         elementPairs<>+0(SB), BP
+	PREFETCHT0   16384(R15)
+	PREFETCHT0   20480(R15)
 
-pair909:
-	VBROADCASTSS (BP), Z5
-	PREFETCHT0   (SI)
-	ADDQ         $0x40, SI
-	XCHGQ        SI, DI
-	VMOVDQU64    (BX)(R14*1), Z5
-	VPMOVW2M     Z5, K4
-	VPSUBW       Z5, Z4, K4, Z5
-	VPMAXSW      Z5, Z1, Z1
-	VMOVDQU64    64(BX)(R14*1), Z5
-	VPMOVW2M     Z5, K4
-	VPSUBW       Z5, Z4, K4, Z5
-	VPMAXSW      Z5, Z3, Z3
-	ADDQ         $0x04, BP
-	ADDQ         $0x00000080, R14
-	CMPQ         R14, R15
-	JLT          pair909
-	VPSLLD       $0x10, Z1, Z4
-	VPANDD       Z0, Z1, Z1
-	VPMAXSD      Z4, Z1, Z1
-	VPSLLD       $0x10, Z3, Z4
-	VPANDD       Z0, Z3, Z3
-	VPMAXSD      Z4, Z3, Z3
-	VMOVAPS      Z1, Z1
-	VMOVAPS      Z3, Z3
+none907:
+all906:
+	JMP asked905
 
-largest893:
+near904:
+	PREFETCHT0 (SI)
+	ADDQ       $0x40, SI
+	XCHGQ      SI, DI
+
+asked905:
+	VMOVDQU64 (BX)(R12*1), Z5
+	VPMOVW2M  Z5, K4
+	VPSUBW    Z5, Z4, K4, Z5
+	VPMAXSW   Z5, Z1, Z1
+	VMOVDQU64 64(BX)(R12*1), Z5
+	VPMOVW2M  Z5, K4
+	VPSUBW    Z5, Z4, K4, Z5
+	VPMAXSW   Z5, Z3, Z3
+	ADDQ      $0x04, R14
+	ADDQ      $0x00000080, R12
+	CMPQ      R12, R13
+	JLT       pair903
+	VPSLLD    $0x10, Z1, Z4
+	VPANDD    Z0, Z1, Z1
+	VPMAXSD   Z4, Z1, Z1
+	VPSLLD    $0x10, Z3, Z4
+	VPANDD    Z0, Z3, Z3
+	VPMAXSD   Z4, Z3, Z3
+	VMOVAPS   Z1, Z1
+	VMOVAPS   Z3, Z3
+
+largest889:
 	VBROADCASTSS element80000000<>+0(SB), Z5
 	VBROADCASTSS element3fb8aa00<>+0(SB), Z6
 	VPMOVD2M     Z1, K4
@@ -12327,6 +12583,36 @@ largest893:
 	VPMOVD2M     Z3, K4
 	VPSUBD       Z3, Z5, K4, Z3
 	VMULPS       Z6, Z3, Z5
+	MOVQ         48(AX), SI
+	MOVQ         CX, DI
+	DECQ         SI
+	ADDQ         16952(SP), DI
+	ADDQ         $0x10, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	MOVQ         64(AX), DI
+	TESTQ        DI, DI
+	JZ           skip908
+	MOVL         (DI)(SI*4), SI
+
+skip908:
+	IMULQ   8(AX), SI
+	ADDQ    (AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    CX, R12
+	DECQ    DI
+	ADDQ    16952(SP), R12
+	ADDQ    $0x18, R12
+	CMPQ    DI, R12
+	CMOVQGT R12, DI
+	MOVQ    64(AX), R12
+	TESTQ   R12, R12
+	JZ      skip909
+	MOVL    (R12)(DI*4), DI
+
+skip909:
+	IMULQ        8(AX), DI
+	ADDQ         (AX), DI
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -12337,15 +12623,15 @@ largest893:
 	VBROADCASTSS element3e691bc5<>+0(SB), Z14
 	VBROADCASTSS element3f31f32c<>+0(SB), Z15
 	VBROADCASTSS element3f800000<>+0(SB), Z16
-	MOVQ         DX, DI
-	XORQ         SI, SI
-	SHLQ         $0x06, DI
+	MOVQ         DX, R13
+	XORQ         R12, R12
+	SHLQ         $0x06, R13
 	LEAQ         elementPairs<>+0(SB), R14
 
 pair910:
 	VBROADCASTSS (R14), Z17
-	VMOVDQU64    (BX)(SI*1), Z18
-	VMOVDQU64    64(BX)(SI*1), Z19
+	VMOVDQU64    (BX)(R12*1), Z18
+	VMOVDQU64    64(BX)(R12*1), Z19
 	CMPQ         72(AX), $0x00
 	JEQ          unlabelled911
 	VPCMPEQW     23296(BX), Z17, K4
@@ -12354,56 +12640,70 @@ pair910:
 	VMOVDQU16    Z19, K4, Z12
 
 unlabelled911:
-	CMPB       18(AX), $0x00
+	CMPQ       44968(SP), $0x00
 	JEQ        near912
-	CMPQ       64(AX), $0x00
-	JNE        near912
-	PREFETCHT0 16384(R8)
-	PREFETCHT0 20480(R8)
-	ADDQ       $0x00002000, R8
-	TESTL      $0x00002000, R8
-	JNZ        same914
-	ADDQ       $-16320, R8
-	TESTL      $0x00000fc0, R8
-	JNZ        same914
-	ADDQ       $0x00003000, R8
+	MOVQ       44968(SP), R15
+	CMPQ       R15, 44976(SP)
+	JGE        none914
+	ADDQ       $0x00000080, 44968(SP)
+	ANDQ       $-128, R15
+	SHRQ       $0x06, R15
+	RORB       $0x02, R15
+	SHLQ       $0x06, R15
+	PREFETCHT0 16384(R15)
+	PREFETCHT0 20480(R15)
 
-same914:
+none914:
+	CMPQ       64(AX), $0x00
+	JEQ        all915
+	MOVQ       44968(SP), R15
+	CMPQ       R15, 44976(SP)
+	JGE        none916
+	ADDQ       $0x00000080, 44968(SP)
+	ANDQ       $-128, R15
+	SHRQ       $0x06, R15
+	RORB       $0x02, R15
+	SHLQ       $0x06, R15
+	PREFETCHT0 16384(R15)
+	PREFETCHT0 20480(R15)
+
+none916:
+all915:
 	JMP asked913
 
 near912:
-	PREFETCHT0 (R8)
-	ADDQ       $0x40, R8
-	XCHGQ      R8, R9
+	PREFETCHT0 (SI)
+	ADDQ       $0x40, SI
+	XCHGQ      SI, DI
 
 asked913:
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         $0x00000080, R13
-	CMPQ         R12, $0x00000080
-	JLT          none915
-	SUBQ         $0x00000080, R12
-	VMOVDQU64    (R10), Z17
-	VMOVDQU64    64(R10), Z20
-	VBROADCASTSS element00000000<>+0(SB), Z21
-	VMOVDQU64    Z21, (R10)
-	VMOVDQU64    Z21, 64(R10)
-	ADDQ         $0x00000080, R10
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
-	TESTQ        $0x0000003f, R11
-	JNZ          near916
+	CMPQ         R10, $0x00000080
+	JLT          none917
+	SUBQ         $0x00000080, R10
+	VMOVDQU64    (R8), Z17
+	VMOVDQU64    64(R8), Z20
+	VBROADCASTSS element00000000<>+0(SB), Z21
+	VMOVDQU64    Z21, (R8)
+	VMOVDQU64    Z21, 64(R8)
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x00000080, R9
+	TESTQ        $0x0000003f, R9
+	JNZ          near918
 	CMPB         41(AX), $0x00
-	JEQ          near916
-	VMOVNTDQ     Z17, -128(R11)
-	VMOVNTDQ     Z20, -64(R11)
-	JMP          moved917
+	JEQ          near918
+	VMOVNTDQ     Z17, -128(R9)
+	VMOVNTDQ     Z20, -64(R9)
+	JMP          moved919
 
-near916:
-	VMOVDQU64 Z17, -128(R11)
-	VMOVDQU64 Z20, -64(R11)
+near918:
+	VMOVDQU64 Z17, -128(R9)
+	VMOVDQU64 Z20, -64(R9)
 
-moved917:
-none915:
+moved919:
+none917:
 	VPSLLD      $0x10, Z18, Z17
 	VPANDD      Z0, Z18, Z20
 	VPSLLD      $0x10, Z19, Z18
@@ -12437,58 +12737,58 @@ none915:
 	VSCALEFPS   Z20, Z27, Z20
 	VSCALEFPS   Z19, Z28, Z19
 	VADDPS      Z17, Z7, Z7
-	VMOVUPS     Z17, 16128(BX)(SI*2)
+	VMOVUPS     Z17, 16128(BX)(R12*2)
 	VADDPS      Z18, Z8, Z8
-	VMOVUPS     Z18, 16192(BX)(SI*2)
+	VMOVUPS     Z18, 16192(BX)(R12*2)
 	VADDPS      Z20, Z9, Z9
-	VMOVUPS     Z20, 16256(BX)(SI*2)
+	VMOVUPS     Z20, 16256(BX)(R12*2)
 	VADDPS      Z19, Z10, Z10
-	VMOVUPS     Z19, 16320(BX)(SI*2)
+	VMOVUPS     Z19, 16320(BX)(R12*2)
 	ADDQ        $0x04, R14
-	ADDQ        $0x00000080, SI
-	CMPQ        SI, DI
+	ADDQ        $0x00000080, R12
+	CMPQ        R12, R13
 	JLT         pair910
 
-line918:
-	CMPQ         R12, $0x40
-	JLT          last919
-	SUBQ         $0x40, R12
-	VMOVDQU64    (R10), Z17
+line920:
+	CMPQ         R10, $0x40
+	JLT          last921
+	SUBQ         $0x40, R10
+	VMOVDQU64    (R8), Z17
 	VBROADCASTSS element00000000<>+0(SB), Z18
-	VMOVDQU64    Z18, (R10)
-	ADDQ         $0x00000040, R10
-	ADDQ         $0x00000040, R11
-	TESTQ        $0x0000003f, R11
-	JNZ          near920
+	VMOVDQU64    Z18, (R8)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	TESTQ        $0x0000003f, R9
+	JNZ          near922
 	CMPB         41(AX), $0x00
-	JEQ          near920
-	VMOVNTDQ     Z17, -64(R11)
-	JMP          moved921
+	JEQ          near922
+	VMOVNTDQ     Z17, -64(R9)
+	JMP          moved923
 
-near920:
-	VMOVDQU64 Z17, -64(R11)
+near922:
+	VMOVDQU64 Z17, -64(R9)
 
-moved921:
-	JMP line918
+moved923:
+	JMP line920
 
-last919:
+last921:
 	VBROADCASTSS element00000000<>+0(SB), Z18
-	MOVQ         R12, SI
+	MOVQ         R10, SI
 	SHRQ         $0x01, SI
 	MOVQ         $0xffffffff, DI
 	BZHIQ        SI, DI, DI
 	KMOVD        DI, K4
-	VMOVDQU16.Z  (R10), K4, Z17
-	VMOVDQU64    Z18, (R10)
-	VMOVDQU64    Z18, 64(R10)
+	VMOVDQU16.Z  (R8), K4, Z17
+	VMOVDQU64    Z18, (R8)
+	VMOVDQU64    Z18, 64(R8)
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z17, (SI)
-	MOVQ         R11, 44904(SP)
-	MOVQ         R12, 44912(SP)
+	MOVQ         R9, 44936(SP)
+	MOVQ         R10, 44944(SP)
 	VADDPS       Z9, Z7, Z7
 	VADDPS       Z10, Z8, Z8
 	MOVQ         80(AX), SI
-	MOVQ         16912(SP), DI
+	MOVQ         16936(SP), DI
 	MOVQ         $-1, R8
 	BZHIQ        DI, R8, R8
 	KMOVW        R8, K4
@@ -12512,7 +12812,7 @@ last919:
 	VMOVUPS      Z10, 23488(BX)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip922
+	JZ           skip924
 	VMOVDQU16    elementPaired<>+0(SB), Z17
 	VPSLLD       $0x10, Z11, Z18
 	VPANDD       Z0, Z11, Z11
@@ -12523,7 +12823,7 @@ last919:
 	VPORD        Z18, Z12, Z12
 	VSUBPS       Z12, Z3, Z3
 	MOVQ         88(AX), SI
-	MOVQ         16912(SP), DI
+	MOVQ         16936(SP), DI
 	MOVQ         $-1, R8
 	BZHIQ        DI, R8, R8
 	KMOVW        R8, K4
@@ -12550,7 +12850,7 @@ last919:
 	VSUBPS       Z8, Z12, Z12
 	VMULPS       Z10, Z12, Z12
 	CMPB         native+8(FP), $0x00
-	JEQ          ours923
+	JEQ          ours925
 
 	// VCVTNE2PS2BF16 Z11, Z11, Z1
 	LONG $0x4827d262
@@ -12559,9 +12859,9 @@ last919:
 	// VCVTNE2PS2BF16 Z12, Z12, Z8
 	LONG $0x481f5262
 	WORD $0xc472
-	JMP  both924
+	JMP  both926
 
-ours923:
+ours925:
 	VBROADCASTSS element00010000<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00008000<>+0(SB), Z5
@@ -12590,132 +12890,126 @@ ours923:
 	VPORD        Z6, Z12, K4, Z3
 	VPERMT2W     Z3, Z7, Z8
 
-both924:
+both926:
 	VPERMW    Z1, Z17, Z1
 	VMOVDQU32 Z1, 23552(BX)
 	VPERMW    Z8, Z17, Z8
 	VMOVDQU32 Z8, 23616(BX)
 
-skip922:
+skip924:
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    skip925
+	JZ    skip927
 	MOVQ  DX, SI
 	ADDQ  SI, SI
-	CMPQ  44896(SP), $0x00
-	JEQ   apart926
+	CMPQ  44928(SP), $0x00
+	JEQ   apart928
 	MOVQ  CX, DI
-	MOVQ  16912(SP), R8
-	LEAQ  -1(CX)(R8*1), R8
-	MOVQ  64(AX), R9
-	TESTQ R9, R9
-	JZ    skip928
-	MOVL  (R9)(DI*4), DI
+	MOVQ  64(AX), R8
+	TESTQ R8, R8
+	JZ    skip930
+	MOVL  (R8)(DI*4), DI
 
-skip928:
-	MOVQ  64(AX), R9
-	TESTQ R9, R9
-	JZ    skip929
-	MOVL  (R9)(R8*4), R8
-
-skip929:
+skip930:
+	MOVQ  16944(SP), R8
 	SUBQ  DI, R8
-	INCQ  R8
-	CMPQ  R8, 16912(SP)
-	JNE   apart926
-	MOVQ  SI, 45360(SP)
+	CMPQ  R8, $0x1f
+	JNE   apart928
+	CMPQ  16936(SP), $0x20
+	JNE   apart928
+	MOVQ  SI, 45408(SP)
 	LEAQ  3584(BX), DI
-	ADDQ  44912(SP), DI
-	MOVQ  44928(SP), R8
-	SUBQ  16912(SP), R8
+	ADDQ  44944(SP), DI
+	MOVQ  44960(SP), R8
+	SUBQ  16936(SP), R8
 	IMULQ SI, R8
 	ADDQ  R8, DI
-	MOVQ  DI, 45352(SP)
-	JMP   found927
+	MOVQ  DI, 45400(SP)
+	JMP   found929
 
-apart926:
+apart928:
 	XORQ SI, SI
-	MOVQ SI, 45360(SP)
+	MOVQ SI, 45408(SP)
 
-found927:
+found929:
 	XORQ SI, SI
-	MOVQ SI, 44960(SP)
+	MOVQ SI, 45008(SP)
 
-half930:
+half931:
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	VMOVDQU16 elementPaired<>+0(SB), Z1
-	MOVQ      44960(SP), DI
+	MOVQ      45008(SP), DI
 	VMOVUPS   23424(BX)(DI*1), Z3
-	MOVQ      44960(SP), DI
+	MOVQ      45008(SP), DI
 	VMOVDQU32 23296(BX)(DI*1), Z4
-	MOVQ      44960(SP), DI
+	MOVQ      45008(SP), DI
 	VMOVDQU32 23552(BX)(DI*1), Z5
 	ADDQ      $0x0f, SI
 	ANDQ      $-16, SI
-	CMPQ      45360(SP), $0x00
-	JNE       known931
-	MOVQ      44960(SP), DI
+	CMPQ      45408(SP), $0x00
+	JNE       known932
+	MOVQ      45008(SP), DI
 	SHRQ      $0x02, DI
 	ADDQ      DI, CX
 	MOVQ      24(AX), DI
 	MOVQ      32(AX), R8
-	CMPQ      44896(SP), $0x00
-	JEQ       off934
+	CMPQ      44928(SP), $0x00
+	JEQ       off935
 	LEAQ      3584(BX), DI
-	ADDQ      44912(SP), DI
-	MOVQ      44920(SP), R9
+	ADDQ      44944(SP), DI
+	MOVQ      44952(SP), R9
 	IMULQ     R8, R9
 	SUBQ      R9, DI
 
-off934:
+off935:
 	LEAQ         (CX), R9
 	VPBROADCASTD R9, Z6
 	VPADDD       elementNumbers<>+0(SB), Z6, Z6
-	VPBROADCASTD 48(AX), Z7
-	VPADDD.BCST  elementffffffff<>+0(SB), Z7, Z7
-	VPMINUD      Z7, Z6, Z6
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip935
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	LEAQ         16(R9), R11
-	CMPQ         R11, 48(AX)
-	JLE          whole936
-	MOVL         $0x0000ffff, R9
-	KMOVW        R9, K4
-	VPGATHERDD   (R10)(Z6*4), K4, Z7
-	VMOVDQA32    Z7, Z6
-	JMP          have937
+	JZ           skip936
+	VPBROADCASTD elementffffffff<>+0(SB), Z6
+	MOVQ         48(AX), R11
+	SUBQ         R9, R11
+	MOVQ         $0x00000010, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	XORQ         R12, R12
+	CMPQ         R11, R12
+	CMOVQLT      R12, R11
+	MOVQ         $0x0000ffff, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K4
+	VMOVDQU32    (R10)(R9*4), K4, Z6
 
-whole936:
-	VMOVDQU32 (R10)(R9*4), Z6
-
-have937:
-skip935:
+skip936:
+	MOVQ          16944(SP), R9
+	VPBROADCASTD  R9, Z7
+	VPMINUD       Z7, Z6, Z6
 	VPBROADCASTQ  R8, Z7
 	VPBROADCASTQ  DI, Z8
 	VEXTRACTI64X4 $0x00, Z6, Y9
 	VPMOVZXDQ     Y9, Z9
 	VPMULUDQ      Z7, Z9, Z9
 	VPADDQ        Z8, Z9, Z9
-	VMOVDQU64     Z9, 45368(SP)
+	VMOVDQU64     Z9, 45416(SP)
 	VEXTRACTI64X4 $0x01, Z6, Y6
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z7, Z6, Z6
 	VPADDQ        Z8, Z6, Z6
-	VMOVDQU64     Z6, 45432(SP)
-	MOVQ          44960(SP), DI
+	VMOVDQU64     Z6, 45480(SP)
+	MOVQ          45008(SP), DI
 	SHRQ          $0x02, DI
 	SUBQ          DI, CX
 
-known931:
-piece932:
+known932:
+piece933:
 	SUBQ   $0x10, SI
 	MOVQ   SI, DI
 	SHLQ   $0x06, DI
 	LEAQ   16128(BX), R8
-	ADDQ   44960(SP), R8
+	ADDQ   45008(SP), R8
 	ADDQ   R8, DI
 	VMULPS (DI), Z3, Z6
 	VMULPS 128(DI), Z3, Z7
@@ -12726,7 +13020,7 @@ piece932:
 	VMULPS 768(DI), Z3, Z12
 	VMULPS 896(DI), Z3, Z13
 	CMPB   native+8(FP), $0x00
-	JEQ    ours939
+	JEQ    ours938
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z14
 	LONG $0x48477262
@@ -12743,9 +13037,9 @@ piece932:
 	// VCVTNE2PS2BF16 Z12, Z13, Z8
 	LONG $0x48175262
 	WORD $0xc472
-	JMP  both940
+	JMP  both939
 
-ours939:
+ours938:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -12796,13 +13090,13 @@ ours939:
 	VPORD        Z18, Z13, K4, Z9
 	VPERMT2W     Z9, Z19, Z8
 
-both940:
+both939:
 	VPERMW       Z14, Z1, Z14
 	VPERMW       Z6, Z1, Z6
 	VPERMW       Z7, Z1, Z7
 	VPERMW       Z8, Z1, Z8
 	CMPQ         72(AX), $0x00
-	JEQ          unlabelled938
+	JEQ          unlabelled937
 	LEAQ         elementPairs<>+0(SB), DI
 	VBROADCASTSS (DI)(SI*1), Z9
 	VPCMPEQW     Z9, Z4, K4
@@ -12817,23 +13111,23 @@ both940:
 	VPCMPEQW     Z9, Z4, K4
 	VMOVDQU16    Z5, K4, Z8
 
-unlabelled938:
+unlabelled937:
 	CMPQ       DX, $0x08
-	JGT        more941
+	JGT        more940
 	MOVQ       DX, DI
 	ADDQ       DI, DI
-	CMPQ       DI, 45360(SP)
-	JNE        more941
+	CMPQ       DI, 45408(SP)
+	JNE        more940
 	MOVQ       DX, DI
 	LEAQ       elementFewBack<>+0(SB), SI
 	SHLQ       $0x06, DI
 	VMOVDQU16  -64(SI)(DI*1), Z1
 	MOVQ       DX, SI
 	SHLQ       $0x03, SI
-	MOVQ       44960(SP), DI
+	MOVQ       45008(SP), DI
 	SHRQ       $0x01, DI
 	IMULQ      DX, DI
-	ADDQ       45352(SP), DI
+	ADDQ       45400(SP), DI
 	VSHUFF32X4 $0x44, Z6, Z14, Z3
 	VSHUFF32X4 $0xee, Z6, Z14, Z5
 	VSHUFF32X4 $0x44, Z8, Z7, Z4
@@ -12853,9 +13147,9 @@ unlabelled938:
 	ADDQ       SI, DI
 	VPERMW     Z5, Z1, Z5
 	VMOVDQU64  Z5, (DI)
-	JMP        written933
+	JMP        written934
 
-more941:
+more940:
 	VUNPCKLPS     Z6, Z14, Z9
 	VUNPCKHPS     Z6, Z14, Z10
 	VUNPCKLPS     Z8, Z7, Z6
@@ -12864,13 +13158,13 @@ more941:
 	VUNPCKHPD     Z6, Z9, Z6
 	VUNPCKLPD     Z7, Z10, Z9
 	VUNPCKHPD     Z7, Z10, Z7
-	MOVQ          45360(SP), DI
+	MOVQ          45408(SP), DI
 	TESTQ         DI, DI
-	JZ            apart942
-	MOVQ          44960(SP), R8
+	JZ            apart941
+	MOVQ          45008(SP), R8
 	SHRQ          $0x02, R8
 	IMULQ         DI, R8
-	ADDQ          45352(SP), R8
+	ADDQ          45400(SP), R8
 	ADDQ          SI, R8
 	LEAQ          (DI)(DI*2), R9
 	LEAQ          (R8)(DI*4), R10
@@ -12892,9 +13186,9 @@ more941:
 	VEXTRACTF32X4 $0x03, Z6, (R12)(DI*1)
 	VEXTRACTF32X4 $0x03, Z9, (R12)(DI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
-	JMP           next943
+	JMP           next942
 
-apart942:
+apart941:
 	MOVQ          DX, DI
 	ADDQ          DI, DI
 	SUBQ          SI, DI
@@ -12903,198 +13197,193 @@ apart942:
 	BZHIQ         DI, R8, R8
 	IMUL3Q        $0x01010101, R8, R8
 	KMOVD         R8, K4
-	CMPQ          44896(SP), $0x00
-	JEQ           off944
+	CMPQ          44928(SP), $0x00
+	JEQ           off943
 	VMOVDQU16.Z   Z8, K4, Z8
 	VMOVDQU16.Z   Z6, K4, Z6
 	VMOVDQU16.Z   Z9, K4, Z9
 	VMOVDQU16.Z   Z7, K4, Z7
-	MOVQ          45368(SP), DI
-	VMOVUPS       X8, (DI)(SI*1)
-	MOVQ          45376(SP), DI
-	VMOVUPS       X6, (DI)(SI*1)
-	MOVQ          45384(SP), DI
-	VMOVUPS       X9, (DI)(SI*1)
-	MOVQ          45392(SP), DI
-	VMOVUPS       X7, (DI)(SI*1)
-	MOVQ          45400(SP), DI
-	VEXTRACTF32X4 $0x01, Z8, (DI)(SI*1)
-	MOVQ          45408(SP), DI
-	VEXTRACTF32X4 $0x01, Z6, (DI)(SI*1)
 	MOVQ          45416(SP), DI
-	VEXTRACTF32X4 $0x01, Z9, (DI)(SI*1)
+	VMOVUPS       X8, (DI)(SI*1)
 	MOVQ          45424(SP), DI
-	VEXTRACTF32X4 $0x01, Z7, (DI)(SI*1)
+	VMOVUPS       X6, (DI)(SI*1)
 	MOVQ          45432(SP), DI
-	VEXTRACTF32X4 $0x02, Z8, (DI)(SI*1)
+	VMOVUPS       X9, (DI)(SI*1)
 	MOVQ          45440(SP), DI
-	VEXTRACTF32X4 $0x02, Z6, (DI)(SI*1)
+	VMOVUPS       X7, (DI)(SI*1)
 	MOVQ          45448(SP), DI
-	VEXTRACTF32X4 $0x02, Z9, (DI)(SI*1)
+	VEXTRACTF32X4 $0x01, Z8, (DI)(SI*1)
 	MOVQ          45456(SP), DI
-	VEXTRACTF32X4 $0x02, Z7, (DI)(SI*1)
+	VEXTRACTF32X4 $0x01, Z6, (DI)(SI*1)
 	MOVQ          45464(SP), DI
-	VEXTRACTF32X4 $0x03, Z8, (DI)(SI*1)
+	VEXTRACTF32X4 $0x01, Z9, (DI)(SI*1)
 	MOVQ          45472(SP), DI
-	VEXTRACTF32X4 $0x03, Z6, (DI)(SI*1)
+	VEXTRACTF32X4 $0x01, Z7, (DI)(SI*1)
 	MOVQ          45480(SP), DI
-	VEXTRACTF32X4 $0x03, Z9, (DI)(SI*1)
+	VEXTRACTF32X4 $0x02, Z8, (DI)(SI*1)
 	MOVQ          45488(SP), DI
+	VEXTRACTF32X4 $0x02, Z6, (DI)(SI*1)
+	MOVQ          45496(SP), DI
+	VEXTRACTF32X4 $0x02, Z9, (DI)(SI*1)
+	MOVQ          45504(SP), DI
+	VEXTRACTF32X4 $0x02, Z7, (DI)(SI*1)
+	MOVQ          45512(SP), DI
+	VEXTRACTF32X4 $0x03, Z8, (DI)(SI*1)
+	MOVQ          45520(SP), DI
+	VEXTRACTF32X4 $0x03, Z6, (DI)(SI*1)
+	MOVQ          45528(SP), DI
+	VEXTRACTF32X4 $0x03, Z9, (DI)(SI*1)
+	MOVQ          45536(SP), DI
 	VEXTRACTF32X4 $0x03, Z7, (DI)(SI*1)
-	JMP           piece945
+	JMP           piece944
 
-off944:
-	MOVQ          45368(SP), DI
+off943:
+	MOVQ          45416(SP), DI
 	VEXTRACTF32X4 $0x00, Z8, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45376(SP), DI
+	MOVQ          45424(SP), DI
 	VEXTRACTF32X4 $0x00, Z6, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45384(SP), DI
+	MOVQ          45432(SP), DI
 	VEXTRACTF32X4 $0x00, Z9, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45392(SP), DI
+	MOVQ          45440(SP), DI
 	VEXTRACTF32X4 $0x00, Z7, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45400(SP), DI
+	MOVQ          45448(SP), DI
 	VEXTRACTF32X4 $0x01, Z8, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45408(SP), DI
+	MOVQ          45456(SP), DI
 	VEXTRACTF32X4 $0x01, Z6, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45416(SP), DI
+	MOVQ          45464(SP), DI
 	VEXTRACTF32X4 $0x01, Z9, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45424(SP), DI
+	MOVQ          45472(SP), DI
 	VEXTRACTF32X4 $0x01, Z7, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45432(SP), DI
+	MOVQ          45480(SP), DI
 	VEXTRACTF32X4 $0x02, Z8, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45440(SP), DI
+	MOVQ          45488(SP), DI
 	VEXTRACTF32X4 $0x02, Z6, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45448(SP), DI
+	MOVQ          45496(SP), DI
 	VEXTRACTF32X4 $0x02, Z9, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45456(SP), DI
+	MOVQ          45504(SP), DI
 	VEXTRACTF32X4 $0x02, Z7, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45464(SP), DI
+	MOVQ          45512(SP), DI
 	VEXTRACTF32X4 $0x03, Z8, X8
 	VMOVDQU16     X8, K4, (DI)(SI*1)
-	MOVQ          45472(SP), DI
+	MOVQ          45520(SP), DI
 	VEXTRACTF32X4 $0x03, Z6, X6
 	VMOVDQU16     X6, K4, (DI)(SI*1)
-	MOVQ          45480(SP), DI
+	MOVQ          45528(SP), DI
 	VEXTRACTF32X4 $0x03, Z9, X6
 	VMOVDQU16     X6, K4, (DI)(SI*1)
-	MOVQ          45488(SP), DI
+	MOVQ          45536(SP), DI
 	VEXTRACTF32X4 $0x03, Z7, X6
 	VMOVDQU16     X6, K4, (DI)(SI*1)
 
-piece945:
-next943:
+piece944:
+next942:
 	TESTQ SI, SI
-	JNZ   piece932
+	JNZ   piece933
 
-written933:
-	ADDQ $0x40, 44960(SP)
-	CMPQ 44960(SP), $0x40
-	JEQ  half930
+written934:
+	ADDQ $0x40, 45008(SP)
+	CMPQ 45008(SP), $0x40
+	JEQ  half931
 
-skip925:
-	CMPQ  44896(SP), $0x00
-	JEQ   off946
-	MOVQ  44928(SP), SI
-	ADDQ  SI, 44920(SP)
+skip927:
+	MOVQ  44960(SP), SI
+	ADDQ  SI, 44952(SP)
+	CMPQ  44928(SP), $0x00
+	JEQ   off945
 	IMULQ 32(AX), SI
-	ADDQ  SI, 44912(SP)
+	ADDQ  SI, 44944(SP)
 
-off946:
-	ADDQ $0x20, CX
+off945:
+	MOVQ 16936(SP), SI
+	ADDQ SI, CX
 	CMPQ CX, 48(AX)
-	JLT  rows851
+	JLT  rows848
+	LEAQ 3584(BX), CX
+	MOVQ 44936(SP), DX
+	MOVQ 44944(SP), BX
 
-end852:
-	LEAQ 3584(BX), DX
-	MOVQ 44904(SP), BX
-	MOVQ 44912(SP), SI
-
-line947:
-	CMPQ         SI, $0x40
-	JLT          last948
-	SUBQ         $0x40, SI
-	VMOVDQU64    (DX), Z0
+line946:
+	CMPQ         BX, $0x40
+	JLT          last947
+	SUBQ         $0x40, BX
+	VMOVDQU64    (CX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
-	VMOVDQU64    Z1, (DX)
+	VMOVDQU64    Z1, (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, BX
-	TESTQ        $0x0000003f, BX
-	JNZ          near949
+	TESTQ        $0x0000003f, DX
+	JNZ          near948
 	CMPB         41(AX), $0x00
-	JEQ          near949
-	VMOVNTDQ     Z0, -64(BX)
-	JMP          moved950
+	JEQ          near948
+	VMOVNTDQ     Z0, -64(DX)
+	JMP          moved949
 
-near949:
-	VMOVDQU64 Z0, -64(BX)
+near948:
+	VMOVDQU64 Z0, -64(DX)
 
-moved950:
-	JMP line947
+moved949:
+	JMP line946
 
-last948:
-	VMOVDQU64 (DX), Z0
-	MOVQ      SI, DX
-	SHRQ      $0x01, DX
-	MOVQ      $0xffffffff, SI
-	BZHIQ     DX, SI, SI
-	KMOVD     SI, K1
-	VMOVDQU16 Z0, K1, (BX)
-	MOVQ      48(AX), DX
-	CMPQ      CX, DX
-	CMOVQLT   CX, DX
-	MOVQ      DX, 136(AX)
-	MOVQ      44920(SP), CX
-	MOVQ      CX, 128(AX)
+last947:
+	VMOVDQU64 (CX), Z0
+	MOVQ      BX, CX
+	SHRQ      $0x01, CX
+	MOVQ      $0xffffffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVD     BX, K1
+	VMOVDQU16 Z0, K1, (DX)
+	MOVQ      44952(SP), CX
+	MOVQ      CX, 192(AX)
 
-both761:
-	JMP done757
+both759:
+	JMP done755
 
-longer759:
-mixed758:
+longer757:
+mixed756:
 	MOVQ  (AX), CX
 	XORQ  SI, SI
 	CMPB  18(AX), $0x00
-	JEQ   skip951
+	JEQ   skip950
 	MOVQ  48(AX), SI
 	IMULQ 8(AX), SI
 	ADDQ  CX, SI
 	SUBQ  $0x00004000, SI
 
-skip951:
-	MOVQ SI, 45496(SP)
+skip950:
+	MOVQ SI, 45544(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far952:
+far951:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far952
+	JLT  far951
 
-turn953:
+turn952:
 	CMPQ  BX, 48(AX)
-	JCC   skip954
+	JCC   skip953
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have955
+	JZ    have954
 	MOVL  (CX)(BX*4), SI
 
-have955:
+have954:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13102,22 +13391,22 @@ have955:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even956
+	JZ    even955
 	LEAQ  (CX)(SI*4), CX
 
-even956:
+even955:
 	CMPQ  64(AX), $0x00
-	JEQ   all957
+	JEQ   all956
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next959
+	JGE   next958
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next959:
+next958:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -13127,11 +13416,11 @@ next959:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols961
+	JGT          cols960
 
-cols960:
+cols959:
 	CMPB       16(AX), $0x00
-	JNE        half962
+	JNE        half961
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	PREFETCHT0 128(SI)(CX*4)
@@ -13140,9 +13429,9 @@ cols960:
 	VMAXPS     64(DI)(CX*4), Z5, Z5
 	VMAXPS     128(DI)(CX*4), Z6, Z6
 	VMAXPS     192(DI)(CX*4), Z7, Z7
-	JMP        both963
+	JMP        both962
 
-half962:
+half961:
 	PREFETCHT0 (SI)(CX*2)
 	PREFETCHT0 64(SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
@@ -13156,27 +13445,27 @@ half962:
 	VMAXPS     Z9, Z6, Z6
 	VMAXPS     Z8, Z7, Z7
 
-both963:
+both962:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols960
+	JLE  cols959
 
-cols961:
+cols960:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols965
+	JGT  cols964
 
-cols964:
+cols963:
 	CMPB       16(AX), $0x00
-	JNE        half966
+	JNE        half965
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both967
+	JMP        both966
 
-half966:
+half965:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z9
@@ -13184,55 +13473,55 @@ half966:
 	VMAXPS     Z9, Z4, Z4
 	VMAXPS     Z8, Z5, Z5
 
-both967:
+both966:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols964
+	JLE  cols963
 
-cols965:
+cols964:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols969
+	JGT  cols968
 
-cols968:
+cols967:
 	CMPB       16(AX), $0x00
-	JNE        half970
+	JNE        half969
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both971
+	JMP        both970
 
-half970:
+half969:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both971:
+both970:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols968
+	JLE    cols967
 
-cols969:
+cols968:
 	CMPQ       CX, DX
-	JGE        row972
+	JGE        row971
 	CMPB       16(AX), $0x00
-	JNE        half973
+	JNE        half972
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both974
+	JMP        both973
 
-half973:
+half972:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both974:
+both973:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row972:
+row971:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -13246,22 +13535,22 @@ row972:
 	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
-	JMP           listed958
+	JMP           listed957
 
-all957:
-	CMPQ DI, 45496(SP)
-	JGE  none975
+all956:
+	CMPQ DI, 45544(SP)
+	JGE  none974
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row976
+	JMP  row975
 
-none975:
+none974:
 	XORQ SI, SI
 
-row976:
+row975:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -13271,60 +13560,60 @@ row976:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols978
+	JGT          cols977
 
-cols977:
+cols976:
 	CMPB       16(AX), $0x00
-	JNE        half979
+	JNE        half978
 	TESTQ      SI, SI
-	JZ         near981
+	JZ         near980
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same983
+	JNZ        same982
 	ADDQ       $0x00003000, SI
 
-same983:
-	JMP asked982
+same982:
+	JMP asked981
 
-near981:
+near980:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
 	PREFETCHT0 3264(DI)(CX*4)
 
-asked982:
+asked981:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
 	VMAXPS 128(DI)(CX*4), Z6, Z6
 	VMAXPS 192(DI)(CX*4), Z7, Z7
-	JMP    both980
+	JMP    both979
 
-half979:
+half978:
 	TESTQ      SI, SI
-	JZ         near984
+	JZ         near983
 	TESTQ      $0x0000007f, CX
-	JNZ        asked985
+	JNZ        asked984
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same986
+	JNZ        same985
 	ADDQ       $0x00003000, SI
 
-same986:
-	JMP asked985
+same985:
+	JMP asked984
 
-near984:
+near983:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 
-asked985:
+asked984:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
@@ -13336,197 +13625,197 @@ asked985:
 	VMAXPS  Z9, Z6, Z6
 	VMAXPS  Z8, Z7, Z7
 
-both980:
+both979:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols977
+	JLE  cols976
 
-cols978:
+cols977:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols988
+	JGT  cols987
 
-cols987:
+cols986:
 	CMPB       16(AX), $0x00
-	JNE        half989
+	JNE        half988
 	TESTQ      SI, SI
-	JZ         near991
+	JZ         near990
 	TESTQ      $0x0000003f, CX
-	JNZ        asked992
+	JNZ        asked991
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same993
+	JNZ        same992
 	ADDQ       $0x00003000, SI
 
-same993:
-	JMP asked992
+same992:
+	JMP asked991
 
-near991:
+near990:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 
-asked992:
+asked991:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
-	JMP    both990
+	JMP    both989
 
-half989:
+half988:
 	TESTQ      SI, SI
-	JZ         near994
+	JZ         near993
 	TESTQ      $0x0000007f, CX
-	JNZ        asked995
+	JNZ        asked994
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same996
+	JNZ        same995
 	ADDQ       $0x00003000, SI
 
-same996:
-	JMP asked995
+same995:
+	JMP asked994
 
-near994:
+near993:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked995:
+asked994:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
 	VMAXPS  Z9, Z4, Z4
 	VMAXPS  Z8, Z5, Z5
 
-both990:
+both989:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols987
+	JLE  cols986
 
-cols988:
+cols987:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols998
+	JGT  cols997
 
-cols997:
+cols996:
 	CMPB       16(AX), $0x00
-	JNE        half999
+	JNE        half998
 	TESTQ      SI, SI
-	JZ         near1001
+	JZ         near1000
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1002
+	JNZ        asked1001
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1003
+	JNZ        same1002
 	ADDQ       $0x00003000, SI
 
-same1003:
-	JMP asked1002
+same1002:
+	JMP asked1001
 
-near1001:
+near1000:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1002:
+asked1001:
 	VMOVUPS (DI)(CX*4), Z3
-	JMP     both1000
+	JMP     both999
 
-half999:
+half998:
 	TESTQ      SI, SI
-	JZ         near1004
+	JZ         near1003
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1005
+	JNZ        asked1004
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1006
+	JNZ        same1005
 	ADDQ       $0x00003000, SI
 
-same1006:
-	JMP asked1005
+same1005:
+	JMP asked1004
 
-near1004:
+near1003:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1005:
+asked1004:
 	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both1000:
+both999:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols997
+	JLE    cols996
 
-cols998:
+cols997:
 	CMPQ       CX, DX
-	JGE        row1007
+	JGE        row1006
 	CMPB       16(AX), $0x00
-	JNE        half1008
+	JNE        half1007
 	TESTQ      SI, SI
-	JZ         near1010
+	JZ         near1009
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1011
+	JNZ        asked1010
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1012
+	JNZ        same1011
 	ADDQ       $0x00003000, SI
 
-same1012:
-	JMP asked1011
+same1011:
+	JMP asked1010
 
-near1010:
+near1009:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1011:
+asked1010:
 	VMOVUPS.Z (DI)(CX*4), K2, Z3
-	JMP       both1009
+	JMP       both1008
 
-half1008:
+half1007:
 	TESTQ      SI, SI
-	JZ         near1013
+	JZ         near1012
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1014
+	JNZ        asked1013
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1015
+	JNZ        same1014
 	ADDQ       $0x00003000, SI
 
-same1015:
-	JMP asked1014
+same1014:
+	JMP asked1013
 
-near1013:
+near1012:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1014:
+asked1013:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both1009:
+both1008:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row1007:
+row1006:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -13541,18 +13830,18 @@ row1007:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-listed958:
-skip954:
+listed957:
+skip953:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1016
+	JCC   skip1015
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1017
+	JZ    have1016
 	MOVL  (CX)(BX*4), SI
 
-have1017:
+have1016:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13560,10 +13849,10 @@ have1017:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1018
+	JZ    even1017
 	LEAQ  (R10)(CX*4), R10
 
-even1018:
+even1017:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -13571,30 +13860,30 @@ even1018:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1020
+	JGT          cols1019
 
-cols1019:
+cols1018:
 	CMPB    16(AX), $0x00
-	JNE     half1021
+	JNE     half1020
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both1022
+	JMP     both1021
 
-half1021:
+half1020:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both1022:
+both1021:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half1023
+	JNE          half1022
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -13673,9 +13962,9 @@ both1022:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both1024
+	JMP          both1023
 
-half1023:
+half1022:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -13718,33 +14007,33 @@ half1023:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both1024:
+both1023:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols1019
+	JLE  cols1018
 
-cols1020:
+cols1019:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1026
+	JGT  cols1025
 
-cols1025:
+cols1024:
 	CMPB    16(AX), $0x00
-	JNE     half1027
+	JNE     half1026
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both1028
+	JMP     both1027
 
-half1027:
+half1026:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both1028:
+both1027:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half1029
+	JNE          half1028
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -13789,9 +14078,9 @@ both1028:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both1030
+	JMP          both1029
 
-half1029:
+half1028:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
@@ -13816,31 +14105,31 @@ half1029:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both1030:
+both1029:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1025
+	JLE  cols1024
 
-cols1026:
+cols1025:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1032
+	JGT  cols1031
 
-cols1031:
+cols1030:
 	CMPB    16(AX), $0x00
-	JNE     half1033
+	JNE     half1032
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both1034
+	JMP     both1033
 
-half1033:
+half1032:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both1034:
+both1033:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half1035
+	JNE          half1034
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13868,9 +14157,9 @@ both1034:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both1036
+	JMP          both1035
 
-half1035:
+half1034:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z5, Z5
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -13886,28 +14175,28 @@ half1035:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both1036:
+both1035:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1031
+	JLE  cols1030
 
-cols1032:
+cols1031:
 	CMPQ      CX, DX
-	JGE       row1037
+	JGE       row1036
 	CMPB      16(AX), $0x00
-	JNE       half1038
+	JNE       half1037
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both1039
+	JMP       both1038
 
-half1038:
+half1037:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1039:
+both1038:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half1040
+	JNE          half1039
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -13936,9 +14225,9 @@ both1039:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both1041
+	JMP          both1040
 
-half1040:
+half1039:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VMULPS       Z2, Z5, Z5
 	VBROADCASTSS element3d9dd553<>+0(SB), Z2
@@ -13955,8 +14244,8 @@ half1040:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both1041:
-row1037:
+both1040:
+row1036:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -13971,28 +14260,28 @@ row1037:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip1043
+	JZ            skip1042
 	MOVL          (CX)(SI*4), R8
 
-skip1043:
+skip1042:
 	TESTQ  R8, R8
-	JS     unlabelled1042
+	JS     unlabelled1041
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1042:
-skip1016:
+unlabelled1041:
+skip1015:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1044
+	JCC   skip1043
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1045
+	JZ    have1044
 	MOVL  (CX)(BX*4), SI
 
-have1045:
+have1044:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14000,17 +14289,17 @@ have1045:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1046
+	JZ    even1045
 	LEAQ  (R10)(CX*4), R10
 
-even1046:
+even1045:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1047
+	JZ    skip1046
 	MOVL  (CX)(SI*4), R8
 
-skip1047:
+skip1046:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -14018,81 +14307,81 @@ skip1047:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1048
+	JS     unlabelled1047
 	CMPB   16(AX), $0x00
-	JNE    half1049
+	JNE    half1048
 	VMOVSS (DI)(R8*4), X4
-	JMP    both1050
+	JMP    both1049
 
-half1049:
+half1048:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both1050:
+both1049:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled1048
+	JNE          unlabelled1047
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next1052:
+next1051:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last1054
+	JGT     last1053
 	CMPB    16(AX), $0x00
-	JNE     half1055
+	JNE     half1054
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both1056
+	JMP     both1055
 
-half1055:
+half1054:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both1056:
+both1055:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1051
+	JNZ    found1050
 	ADDQ   $0x10, CX
-	JMP    next1052
+	JMP    next1051
 
-last1054:
+last1053:
 	CMPQ      CX, DX
-	JGE       end1053
+	JGE       end1052
 	CMPB      16(AX), $0x00
-	JNE       half1057
+	JNE       half1056
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both1058
+	JMP       both1057
 
-half1057:
+half1056:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1058:
+both1057:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1051
+	JNZ    found1050
 	MOVQ   DX, CX
-	JMP    end1053
+	JMP    end1052
 
-found1051:
+found1050:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1053:
+end1052:
 	CMPQ CX, R8
-	JNE  unlabelled1048
+	JNE  unlabelled1047
 	INCQ 112(AX)
 
-unlabelled1048:
+unlabelled1047:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1059
+	JZ           skip1058
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -14101,35 +14390,35 @@ unlabelled1048:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1061
+	JGT          cols1060
 
-cols1060:
+cols1059:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half1062
+	JNE      half1061
 	CMPB     41(AX), $0x00
-	JEQ      near1064
+	JEQ      near1063
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed1065
+	JMP      placed1064
 
-near1064:
+near1063:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed1065:
-	JMP both1063
+placed1064:
+	JMP both1062
 
-half1062:
+half1061:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1066
+	JEQ  ours1065
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -14138,9 +14427,9 @@ half1062:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both1067
+	JMP  both1066
 
-ours1066:
+ours1065:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -14169,57 +14458,57 @@ ours1066:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both1067:
+both1066:
 	CMPB     41(AX), $0x00
-	JEQ      near1068
+	JEQ      near1067
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed1069
+	JMP      placed1068
 
-near1068:
+near1067:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed1069:
-both1063:
+placed1068:
+both1062:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols1060
+	JLE  cols1059
 
-cols1061:
+cols1060:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols1071
+	JGT  cols1070
 
-cols1070:
+cols1069:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half1072
+	JNE      half1071
 	CMPB     41(AX), $0x00
-	JEQ      near1074
+	JEQ      near1073
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed1075
+	JMP      placed1074
 
-near1074:
+near1073:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed1075:
-	JMP both1073
+placed1074:
+	JMP both1072
 
-half1072:
+half1071:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1076
+	JEQ  ours1075
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both1077
+	JMP  both1076
 
-ours1076:
+ours1075:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -14237,52 +14526,52 @@ ours1076:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both1077:
+both1076:
 	CMPB     41(AX), $0x00
-	JEQ      near1078
+	JEQ      near1077
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed1079
+	JMP      placed1078
 
-near1078:
+near1077:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed1079:
-both1073:
+placed1078:
+both1072:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols1070
+	JLE  cols1069
 
-cols1071:
+cols1070:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1081
+	JGT  cols1080
 
-cols1080:
+cols1079:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half1082
+	JNE      half1081
 	CMPB     41(AX), $0x00
-	JEQ      near1084
+	JEQ      near1083
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed1085
+	JMP      placed1084
 
-near1084:
+near1083:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed1085:
-	JMP both1083
+placed1084:
+	JMP both1082
 
-half1082:
+half1081:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1086
+	JEQ  ours1085
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both1087
+	JMP  both1086
 
-ours1086:
+ours1085:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14295,34 +14584,34 @@ ours1086:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both1087:
+both1086:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both1083:
+both1082:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1080
+	JLE  cols1079
 
-cols1081:
+cols1080:
 	CMPQ    CX, DX
-	JGE     row1088
+	JGE     row1087
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half1089
+	JNE     half1088
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both1090
+	JMP     both1089
 
-half1089:
+half1088:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1091
+	JEQ  ours1090
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both1092
+	JMP  both1091
 
-ours1091:
+ours1090:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -14335,29 +14624,38 @@ ours1091:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both1092:
+both1091:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both1090:
-row1088:
-skip1059:
-skip1044:
+both1089:
+row1087:
+skip1058:
+skip1043:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn953
+	JLT  turn952
 
-done757:
+done755:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
 	RET
+
+DATA element00000040<>+0(SB)/4, $0x00000040
+GLOBL element00000040<>(SB), RODATA|NOPTR, $4
+
+DATA elementffffffff<>+0(SB)/4, $0xffffffff
+GLOBL elementffffffff<>(SB), RODATA|NOPTR, $4
 
 DATA element80000000<>+0(SB)/4, $0x80000000
 GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 DATA elementff800000<>+0(SB)/4, $0xff800000
 GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
+
+DATA element00000080<>+0(SB)/4, $0x00000080
+GLOBL element00000080<>(SB), RODATA|NOPTR, $4
 
 DATA elementff80ff80<>+0(SB)/4, $0xff80ff80
 GLOBL elementff80ff80<>(SB), RODATA|NOPTR, $4
@@ -14386,16 +14684,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half1093
-	JMP     both1094
+	JNE     half1092
+	JMP     both1093
 
-half1093:
+half1092:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both1094:
+both1093:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -14414,15 +14712,15 @@ both1094:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1095:
+rows1094:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols1097
+	JGT  cols1096
 
-cols1096:
+cols1095:
 	CMPB       16(AX), $0x00
-	JNE        half1098
+	JNE        half1097
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -14431,9 +14729,9 @@ cols1096:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both1099
+	JMP        both1098
 
-half1098:
+half1097:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -14441,9 +14739,9 @@ half1098:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both1099:
+both1098:
 	CMPB       40(AX), $0x00
-	JNE        half1100
+	JNE        half1099
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -14452,9 +14750,9 @@ both1099:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both1101
+	JMP        both1100
 
-half1100:
+half1099:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -14462,7 +14760,7 @@ half1100:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both1101:
+both1100:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -14482,7 +14780,7 @@ both1101:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1102
+	JNE          half1101
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -14564,7 +14862,7 @@ both1101:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1104
+	JZ           skip1103
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -14603,27 +14901,27 @@ both1101:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half1105
+	JNE          half1104
 	CMPB         65(AX), $0x00
-	JEQ          near1107
+	JEQ          near1106
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1108
+	JMP          placed1107
 
-near1107:
+near1106:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed1108:
-	JMP both1106
+placed1107:
+	JMP both1105
 
-half1105:
+half1104:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1109
+	JEQ  ours1108
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -14632,9 +14930,9 @@ half1105:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both1110
+	JMP  both1109
 
-ours1109:
+ours1108:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14663,23 +14961,23 @@ ours1109:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1110:
+both1109:
 	CMPB     65(AX), $0x00
-	JEQ      near1111
+	JEQ      near1110
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1112
+	JMP      placed1111
 
-near1111:
+near1110:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1112:
-both1106:
-skip1104:
-	JMP both1103
+placed1111:
+both1105:
+skip1103:
+	JMP both1102
 
-half1102:
+half1101:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VMULPS       Z12, Z14, Z14
 	VMULPS       Z12, Z15, Z15
@@ -14724,7 +15022,7 @@ half1102:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1113
+	JZ           skip1112
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -14751,27 +15049,27 @@ half1102:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half1114
+	JNE          half1113
 	CMPB         65(AX), $0x00
-	JEQ          near1116
+	JEQ          near1115
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1117
+	JMP          placed1116
 
-near1116:
+near1115:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed1117:
-	JMP both1115
+placed1116:
+	JMP both1114
 
-half1114:
+half1113:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1118
+	JEQ  ours1117
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -14780,9 +15078,9 @@ half1114:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both1119
+	JMP  both1118
 
-ours1118:
+ours1117:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14811,23 +15109,23 @@ ours1118:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1119:
+both1118:
 	CMPB     65(AX), $0x00
-	JEQ      near1120
+	JEQ      near1119
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1121
+	JMP      placed1120
 
-near1120:
+near1119:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1121:
-both1115:
-skip1113:
-both1103:
+placed1120:
+both1114:
+skip1112:
+both1102:
 	DECQ          R8
-	JNZ           more1122
+	JNZ           more1121
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14864,46 +15162,46 @@ both1103:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1122:
+more1121:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols1096
+	JLE  cols1095
 
-cols1097:
+cols1096:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols1124
+	JGT  cols1123
 
-cols1123:
+cols1122:
 	CMPB       16(AX), $0x00
-	JNE        half1125
+	JNE        half1124
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1126
+	JMP        both1125
 
-half1125:
+half1124:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both1126:
+both1125:
 	CMPB       40(AX), $0x00
-	JNE        half1127
+	JNE        half1126
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1128
+	JMP        both1127
 
-half1127:
+half1126:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both1128:
+both1127:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -14915,7 +15213,7 @@ both1128:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1129
+	JNE          half1128
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -14963,7 +15261,7 @@ both1128:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1131
+	JZ           skip1130
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -14984,30 +15282,30 @@ both1128:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half1132
+	JNE          half1131
 	CMPB         65(AX), $0x00
-	JEQ          near1134
+	JEQ          near1133
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1135
+	JMP          placed1134
 
-near1134:
+near1133:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1135:
-	JMP both1133
+placed1134:
+	JMP both1132
 
-half1132:
+half1131:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1136
+	JEQ  ours1135
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both1137
+	JMP  both1136
 
-ours1136:
+ours1135:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -15025,21 +15323,21 @@ ours1136:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both1137:
+both1136:
 	CMPB     65(AX), $0x00
-	JEQ      near1138
+	JEQ      near1137
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1139
+	JMP      placed1138
 
-near1138:
+near1137:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1139:
-both1133:
-skip1131:
-	JMP both1130
+placed1138:
+both1132:
+skip1130:
+	JMP both1129
 
-half1129:
+half1128:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VMULPS       Z8, Z10, Z10
 	VMULPS       Z8, Z9, Z9
@@ -15066,7 +15364,7 @@ half1129:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1140
+	JZ           skip1139
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -15081,30 +15379,30 @@ half1129:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half1141
+	JNE          half1140
 	CMPB         65(AX), $0x00
-	JEQ          near1143
+	JEQ          near1142
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1144
+	JMP          placed1143
 
-near1143:
+near1142:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed1144:
-	JMP both1142
+placed1143:
+	JMP both1141
 
-half1141:
+half1140:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1145
+	JEQ  ours1144
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both1146
+	JMP  both1145
 
-ours1145:
+ours1144:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -15122,21 +15420,21 @@ ours1145:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both1146:
+both1145:
 	CMPB     65(AX), $0x00
-	JEQ      near1147
+	JEQ      near1146
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1148
+	JMP      placed1147
 
-near1147:
+near1146:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1148:
-both1142:
-skip1140:
-both1130:
+placed1147:
+both1141:
+skip1139:
+both1129:
 	DECQ          R8
-	JNZ           more1149
+	JNZ           more1148
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15173,42 +15471,42 @@ both1130:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1149:
+more1148:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1123
+	JLE  cols1122
 
-cols1124:
+cols1123:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1151
+	JGT  cols1150
 
-cols1150:
+cols1149:
 	CMPB       16(AX), $0x00
-	JNE        half1152
+	JNE        half1151
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1153
+	JMP        both1152
 
-half1152:
+half1151:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1153:
+both1152:
 	CMPB       40(AX), $0x00
-	JNE        half1154
+	JNE        half1153
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1155
+	JMP        both1154
 
-half1154:
+half1153:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1155:
+both1154:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -15216,7 +15514,7 @@ both1155:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1156
+	JNE          half1155
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -15247,7 +15545,7 @@ both1155:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1158
+	JZ           skip1157
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15259,28 +15557,28 @@ both1155:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1159
+	JNE          half1158
 	CMPB         65(AX), $0x00
-	JEQ          near1161
+	JEQ          near1160
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1162
+	JMP          placed1161
 
-near1161:
+near1160:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1162:
-	JMP both1160
+placed1161:
+	JMP both1159
 
-half1159:
+half1158:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1163
+	JEQ  ours1162
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1164
+	JMP  both1163
 
-ours1163:
+ours1162:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -15293,14 +15591,14 @@ ours1163:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1164:
+both1163:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1160:
-skip1158:
-	JMP both1157
+both1159:
+skip1157:
+	JMP both1156
 
-half1156:
+half1155:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z7, Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -15318,7 +15616,7 @@ half1156:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1165
+	JZ           skip1164
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15327,28 +15625,28 @@ half1156:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1166
+	JNE          half1165
 	CMPB         65(AX), $0x00
-	JEQ          near1168
+	JEQ          near1167
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1169
+	JMP          placed1168
 
-near1168:
+near1167:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1169:
-	JMP both1167
+placed1168:
+	JMP both1166
 
-half1166:
+half1165:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1170
+	JEQ  ours1169
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1171
+	JMP  both1170
 
-ours1170:
+ours1169:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -15361,14 +15659,14 @@ ours1170:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1171:
+both1170:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1167:
-skip1165:
-both1157:
+both1166:
+skip1164:
+both1156:
 	DECQ          R8
-	JNZ           more1172
+	JNZ           more1171
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15405,39 +15703,39 @@ both1157:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1172:
+more1171:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1150
+	JLE  cols1149
 
-cols1151:
+cols1150:
 	CMPQ       CX, DX
-	JGE        row1173
+	JGE        row1172
 	CMPB       16(AX), $0x00
-	JNE        half1174
+	JNE        half1173
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1175
+	JMP        both1174
 
-half1174:
+half1173:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1175:
+both1174:
 	CMPB       40(AX), $0x00
-	JNE        half1176
+	JNE        half1175
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1177
+	JMP        both1176
 
-half1176:
+half1175:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1177:
+both1176:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -15445,7 +15743,7 @@ both1177:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1178
+	JNE          half1177
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -15477,7 +15775,7 @@ both1177:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1180
+	JZ           skip1179
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15489,20 +15787,20 @@ both1177:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1181
+	JNE          half1180
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1182
+	JMP          both1181
 
-half1181:
+half1180:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1183
+	JEQ  ours1182
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1184
+	JMP  both1183
 
-ours1183:
+ours1182:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -15515,14 +15813,14 @@ ours1183:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1184:
+both1183:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1182:
-skip1180:
-	JMP both1179
+both1181:
+skip1179:
+	JMP both1178
 
-half1178:
+half1177:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z7, Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -15541,7 +15839,7 @@ half1178:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1185
+	JZ           skip1184
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15550,20 +15848,20 @@ half1178:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1186
+	JNE          half1185
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1187
+	JMP          both1186
 
-half1186:
+half1185:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1188
+	JEQ  ours1187
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1189
+	JMP  both1188
 
-ours1188:
+ours1187:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -15576,14 +15874,14 @@ ours1188:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1189:
+both1188:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1187:
-skip1185:
-both1179:
+both1186:
+skip1184:
+both1178:
 	DECQ          R8
-	JNZ           more1190
+	JNZ           more1189
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15620,13 +15918,13 @@ both1179:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1190:
-row1173:
+more1189:
+row1172:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows1095
+	JNZ           rows1094
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -15685,13 +15983,13 @@ TEXT ·mapAVX2(SB), $40-8
 	MOVL    144(AX), R11
 	XORQ    R12, R12
 	CMPB    42(AX), $0x00
-	JEQ     skip1192
+	JEQ     skip1191
 	MOVQ    72(AX), R12
 	IMULQ   32(AX), R12
 	ADDQ    SI, R12
 	SUBQ    $0x00004000, R12
 
-skip1192:
+skip1191:
 	MOVQ         R12, 24(SP)
 	MOVQ         88(AX), CX
 	ORQ          104(AX), CX
@@ -15703,9 +16001,9 @@ skip1192:
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R12
 	CMPB         197(AX), $0x00
-	JEQ          skip1193
+	JEQ          skip1192
 	CMPQ         R12, $0x00
-	JLE          last1194
+	JLE          last1193
 	MOVQ         SI, R13
 	MOVQ         R8, R14
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -15713,78 +16011,78 @@ skip1192:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1196
+	JGT          cols1195
 
-cols1195:
+cols1194:
 	CMPB    40(AX), $0x00
-	JNE     half1197
+	JNE     half1196
 	VMOVUPS (R13)(CX*4), Y6
 	VMOVUPS 32(R13)(CX*4), Y7
-	JMP     both1198
+	JMP     both1197
 
-half1197:
+half1196:
 	VPMOVZXWD (R13)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1198:
+both1197:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1195
+	JLE    cols1194
 
-cols1196:
+cols1195:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1200
+	JGT  cols1199
 
-cols1199:
+cols1198:
 	CMPB    40(AX), $0x00
-	JNE     half1201
+	JNE     half1200
 	VMOVUPS (R13)(CX*4), Y6
-	JMP     both1202
+	JMP     both1201
 
-half1201:
+half1200:
 	VPMOVZXWD (R13)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1202:
+both1201:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1199
+	JLE    cols1198
 
-cols1200:
+cols1199:
 	CMPQ       CX, DX
-	JGE        row1203
+	JGE        row1202
 	CMPB       40(AX), $0x00
-	JNE        half1204
+	JNE        half1203
 	VMASKMOVPS (R13)(CX*4), Y0, Y6
-	JMP        both1205
+	JMP        both1204
 
-half1204:
+half1203:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R13)(CX*2), R13
 
-copy1206:
+copy1205:
 	MOVW      -2(R13)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1206
+	JNZ       copy1205
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1205:
+both1204:
 	VADDPS Y6, Y4, Y4
 
-row1203:
+row1202:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15795,9 +16093,9 @@ row1203:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R14)
 
-last1194:
+last1193:
 	CMPQ         R12, $0x00
-	JLE          last1207
+	JLE          last1206
 	MOVQ         SI, R13
 	MOVQ         R8, R14
 	VBROADCASTSS (R14), Y4
@@ -15806,22 +16104,22 @@ last1194:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1209
+	JGT          cols1208
 
-cols1208:
+cols1207:
 	CMPB    40(AX), $0x00
-	JNE     half1210
+	JNE     half1209
 	VMOVUPS (R13)(CX*4), Y7
 	VMOVUPS 32(R13)(CX*4), Y8
-	JMP     both1211
+	JMP     both1210
 
-half1210:
+half1209:
 	VPMOVZXWD (R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R13)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1211:
+both1210:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -15829,60 +16127,60 @@ both1211:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1208
+	JLE         cols1207
 
-cols1209:
+cols1208:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1213
+	JGT  cols1212
 
-cols1212:
+cols1211:
 	CMPB    40(AX), $0x00
-	JNE     half1214
+	JNE     half1213
 	VMOVUPS (R13)(CX*4), Y7
-	JMP     both1215
+	JMP     both1214
 
-half1214:
+half1213:
 	VPMOVZXWD (R13)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1215:
+both1214:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1212
+	JLE         cols1211
 
-cols1213:
+cols1212:
 	CMPQ       CX, DX
-	JGE        row1216
+	JGE        row1215
 	CMPB       40(AX), $0x00
-	JNE        half1217
+	JNE        half1216
 	VMASKMOVPS (R13)(CX*4), Y0, Y7
-	JMP        both1218
+	JMP        both1217
 
-half1217:
+half1216:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R13)(CX*2), R13
 
-copy1219:
+copy1218:
 	MOVW      -2(R13)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1219
+	JNZ       copy1218
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1218:
+both1217:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1216:
+row1215:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -15897,9 +16195,9 @@ row1216:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R14)
 
-last1207:
+last1206:
 	CMPQ         R12, $0x01
-	JLE          last1220
+	JLE          last1219
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -15909,78 +16207,78 @@ last1207:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1222
+	JGT          cols1221
 
-cols1221:
+cols1220:
 	CMPB    40(AX), $0x00
-	JNE     half1223
+	JNE     half1222
 	VMOVUPS (R12)(CX*4), Y6
 	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1224
+	JMP     both1223
 
-half1223:
+half1222:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1224:
+both1223:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1221
+	JLE    cols1220
 
-cols1222:
+cols1221:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1226
+	JGT  cols1225
 
-cols1225:
+cols1224:
 	CMPB    40(AX), $0x00
-	JNE     half1227
+	JNE     half1226
 	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1228
+	JMP     both1227
 
-half1227:
+half1226:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1228:
+both1227:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1225
+	JLE    cols1224
 
-cols1226:
+cols1225:
 	CMPQ       CX, DX
-	JGE        row1229
+	JGE        row1228
 	CMPB       40(AX), $0x00
-	JNE        half1230
+	JNE        half1229
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1231
+	JMP        both1230
 
-half1230:
+half1229:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R14
 	SUBQ    CX, R14
 	LEAQ    (R12)(CX*2), R12
 
-copy1232:
+copy1231:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy1232
+	JNZ       copy1231
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1231:
+both1230:
 	VADDPS Y6, Y4, Y4
 
-row1229:
+row1228:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15991,15 +16289,15 @@ row1229:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last1220:
-skip1193:
+last1219:
+skip1192:
 	MOVQ 72(AX), R13
 
-rows1233:
+rows1232:
 	CMPB         197(AX), $0x00
-	JEQ          skip1234
+	JEQ          skip1233
 	CMPQ         R13, $0x02
-	JLE          last1235
+	JLE          last1234
 	MOVQ         SI, R12
 	MOVQ         R8, R14
 	ADDQ         32(AX), R12
@@ -16011,78 +16309,78 @@ rows1233:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1237
+	JGT          cols1236
 
-cols1236:
+cols1235:
 	CMPB    40(AX), $0x00
-	JNE     half1238
+	JNE     half1237
 	VMOVUPS (R12)(CX*4), Y6
 	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1239
+	JMP     both1238
 
-half1238:
+half1237:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1239:
+both1238:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1236
+	JLE    cols1235
 
-cols1237:
+cols1236:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1241
+	JGT  cols1240
 
-cols1240:
+cols1239:
 	CMPB    40(AX), $0x00
-	JNE     half1242
+	JNE     half1241
 	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1243
+	JMP     both1242
 
-half1242:
+half1241:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1243:
+both1242:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1240
+	JLE    cols1239
 
-cols1241:
+cols1240:
 	CMPQ       CX, DX
-	JGE        row1244
+	JGE        row1243
 	CMPB       40(AX), $0x00
-	JNE        half1245
+	JNE        half1244
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1246
+	JMP        both1245
 
-half1245:
+half1244:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1247:
+copy1246:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1247
+	JNZ       copy1246
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1246:
+both1245:
 	VADDPS Y6, Y4, Y4
 
-row1244:
+row1243:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -16093,9 +16391,9 @@ row1244:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R14)
 
-last1235:
+last1234:
 	CMPQ         R13, $0x01
-	JLE          last1248
+	JLE          last1247
 	MOVQ         SI, R12
 	MOVQ         R8, R14
 	ADDQ         32(AX), R12
@@ -16106,22 +16404,22 @@ last1235:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1250
+	JGT          cols1249
 
-cols1249:
+cols1248:
 	CMPB    40(AX), $0x00
-	JNE     half1251
+	JNE     half1250
 	VMOVUPS (R12)(CX*4), Y7
 	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1252
+	JMP     both1251
 
-half1251:
+half1250:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R12)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1252:
+both1251:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -16129,60 +16427,60 @@ both1252:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1249
+	JLE         cols1248
 
-cols1250:
+cols1249:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1254
+	JGT  cols1253
 
-cols1253:
+cols1252:
 	CMPB    40(AX), $0x00
-	JNE     half1255
+	JNE     half1254
 	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1256
+	JMP     both1255
 
-half1255:
+half1254:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1256:
+both1255:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1253
+	JLE         cols1252
 
-cols1254:
+cols1253:
 	CMPQ       CX, DX
-	JGE        row1257
+	JGE        row1256
 	CMPB       40(AX), $0x00
-	JNE        half1258
+	JNE        half1257
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1259
+	JMP        both1258
 
-half1258:
+half1257:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1260:
+copy1259:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1260
+	JNZ       copy1259
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1259:
+both1258:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1257:
+row1256:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -16197,27 +16495,27 @@ row1257:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R14)
 
-last1248:
-skip1234:
+last1247:
+skip1233:
 	CMPB  160(AX), $0x00
-	JEQ   skip1261
+	JEQ   skip1260
 	MOVQ  R11, CX
 	TESTQ R10, R10
-	JZ    id1262
+	JZ    id1261
 	MOVL  (R10), CX
 	ADDQ  $0x04, R10
 
-id1262:
+id1261:
 	INCL  R11
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  136(AX), CX
 	CMPW  148(AX), $0x8000
-	JNE   other1263
+	JNE   other1262
 	MOVQ  CX, 16(SP)
-	JMP   half1264
+	JMP   half1263
 
-other1263:
+other1262:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -16235,121 +16533,121 @@ other1263:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1264:
-skip1261:
+half1263:
+skip1260:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1265
+	JEQ  skip1264
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1265:
+skip1264:
 	CMPQ CX, 24(SP)
-	JGE  none1266
+	JGE  none1265
 	MOVQ CX, R12
 	ANDQ $-256, R12
 	SHRQ $0x06, R12
 	RORB $0x02, R12
 	SHLQ $0x06, R12
-	JMP  row1267
+	JMP  row1266
 
-none1266:
+none1265:
 	XORQ R12, R12
 
-row1267:
+row1266:
 	XORQ CX, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1269
+	JGT  cols1268
 
-cols1268:
+cols1267:
 	CMPB       40(AX), $0x00
-	JNE        half1270
+	JNE        half1269
 	TESTQ      R12, R12
-	JZ         near1272
+	JZ         near1271
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1273
+	JNZ        asked1272
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1274
+	JNZ        same1273
 	ADDQ       $0x00003000, R12
 
-same1274:
-	JMP asked1273
+same1273:
+	JMP asked1272
 
-near1272:
+near1271:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1273:
+asked1272:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1271
+	JMP     both1270
 
-half1270:
+half1269:
 	TESTQ      R12, R12
-	JZ         near1275
+	JZ         near1274
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1276
+	JNZ        asked1275
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1277
+	JNZ        same1276
 	ADDQ       $0x00003000, R12
 
-same1277:
-	JMP asked1276
+same1276:
+	JMP asked1275
 
-near1275:
+near1274:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1276:
+asked1275:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1271:
+both1270:
 	CMPB         196(AX), $0x00
-	JEQ          skip1278
+	JEQ          skip1277
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1279
+	JZ           skip1278
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1280
+	JNE          half1279
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1281
+	JMP          both1280
 
-half1280:
+half1279:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1281:
+both1280:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1279:
 skip1278:
+skip1277:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1282
+	JEQ          plain1281
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1283
+	JZ           skip1282
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -16357,59 +16655,59 @@ skip1278:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1283:
+skip1282:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1284
+	JZ      skip1283
 	VMOVUPS (R14)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1284:
+skip1283:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1286
+	JZ          skip1285
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1287
+	JZ          skip1286
 	VMOVUPS     (R15)(CX*4), Y6
 	VMOVUPS     (R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R15)(CX*4), Y6
 	VMOVUPS     32(R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1285
+	JMP         normal1284
 
-skip1287:
+skip1286:
 	VMOVUPS (R14)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1286:
-plain1282:
+skip1285:
+plain1281:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1288
+	JZ      skip1287
 	VMOVUPS (R14)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1288:
-normal1285:
+skip1287:
+normal1284:
 	CMPB         198(AX), $0x00
-	JEQ          none1289
+	JEQ          none1288
 	CMPB         198(AX), $0x01
-	JNE          act1290
+	JNE          act1289
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1290:
+act1289:
 	CMPB         198(AX), $0x03
-	JNE          act1291
+	JNE          act1290
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -16419,11 +16717,11 @@ act1290:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1291:
+act1290:
 	CMPB         198(AX), $0x02
-	JNE          act1292
+	JNE          act1291
 	CMPB         16(AX), $0x00
-	JNE          half1293
+	JNE          half1292
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -16472,9 +16770,9 @@ act1291:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1294
+	JMP          both1293
 
-half1293:
+half1292:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -16515,15 +16813,15 @@ half1293:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1294:
-act1292:
-none1289:
+both1293:
+act1291:
+none1288:
 	CMPB  160(AX), $0x00
-	JEQ   skip1295
+	JEQ   skip1294
 	CMPW  148(AX), $0x8000
-	JNE   other1296
+	JNE   other1295
 	TESTQ $0x0000003f, CX
-	JNZ   same1298
+	JNZ   same1297
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -16539,7 +16837,7 @@ none1289:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1298:
+same1297:
 	VBROADCASTSS 152(AX), Y6
 	VMOVQ        R9, X7
 	VPBROADCASTD X7, Y7
@@ -16552,9 +16850,9 @@ same1298:
 	VMULPS       Y6, Y5, Y5
 	VPAND        Y7, Y5, Y5
 	SHRQ         $0x10, R9
-	JMP          half1297
+	JMP          half1296
 
-other1296:
+other1295:
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -16578,15 +16876,15 @@ other1296:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-half1297:
-skip1295:
+half1296:
+skip1294:
 	CMPB    16(AX), $0x00
-	JNE     half1299
+	JNE     half1298
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1300
+	JMP     both1299
 
-half1299:
+half1298:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -16616,156 +16914,156 @@ half1299:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1300:
+both1299:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JLE  cols1268
+	JLE  cols1267
 
-cols1269:
+cols1268:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1302
+	JGT  cols1301
 
-cols1301:
+cols1300:
 	CMPB       40(AX), $0x00
-	JNE        half1303
+	JNE        half1302
 	TESTQ      R12, R12
-	JZ         near1305
+	JZ         near1304
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1306
+	JNZ        asked1305
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1307
+	JNZ        same1306
 	ADDQ       $0x00003000, R12
 
-same1307:
-	JMP asked1306
+same1306:
+	JMP asked1305
 
-near1305:
+near1304:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1306:
+asked1305:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1304
+	JMP     both1303
 
-half1303:
+half1302:
 	TESTQ      R12, R12
-	JZ         near1308
+	JZ         near1307
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1309
+	JNZ        asked1308
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1310
+	JNZ        same1309
 	ADDQ       $0x00003000, R12
 
-same1310:
-	JMP asked1309
+same1309:
+	JMP asked1308
 
-near1308:
+near1307:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1309:
+asked1308:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1304:
+both1303:
 	CMPB         196(AX), $0x00
-	JEQ          skip1311
+	JEQ          skip1310
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1312
+	JZ           skip1311
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1313
+	JNE          half1312
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1314
+	JMP          both1313
 
-half1313:
+half1312:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1314:
+both1313:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1312:
 skip1311:
+skip1310:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1315
+	JEQ          plain1314
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1316
+	JZ           skip1315
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1316:
+skip1315:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1317
+	JZ      skip1316
 	VMOVUPS (R14)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1317:
+skip1316:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1319
+	JZ          skip1318
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1320
+	JZ          skip1319
 	VMOVUPS     (R15)(CX*4), Y5
 	VMOVUPS     (R14)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1318
+	JMP         normal1317
 
-skip1320:
+skip1319:
 	VMOVUPS (R14)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1319:
-plain1315:
+skip1318:
+plain1314:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1321
+	JZ      skip1320
 	VMOVUPS (R14)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1321:
-normal1318:
+skip1320:
+normal1317:
 	CMPB         198(AX), $0x00
-	JEQ          none1322
+	JEQ          none1321
 	CMPB         198(AX), $0x01
-	JNE          act1323
+	JNE          act1322
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1323:
+act1322:
 	CMPB         198(AX), $0x03
-	JNE          act1324
+	JNE          act1323
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1324:
+act1323:
 	CMPB         198(AX), $0x02
-	JNE          act1325
+	JNE          act1324
 	CMPB         16(AX), $0x00
-	JNE          half1326
+	JNE          half1325
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16796,9 +17094,9 @@ act1324:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1327
+	JMP          both1326
 
-half1326:
+half1325:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16824,15 +17122,15 @@ half1326:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1327:
-act1325:
-none1322:
+both1326:
+act1324:
+none1321:
 	CMPB  160(AX), $0x00
-	JEQ   skip1328
+	JEQ   skip1327
 	CMPW  148(AX), $0x8000
-	JNE   other1329
+	JNE   other1328
 	TESTQ $0x0000003f, CX
-	JNZ   same1331
+	JNZ   same1330
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -16848,7 +17146,7 @@ none1322:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1331:
+same1330:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -16857,9 +17155,9 @@ same1331:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1330
+	JMP          half1329
 
-other1329:
+other1328:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -16879,14 +17177,14 @@ other1329:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1330:
-skip1328:
+half1329:
+skip1327:
 	CMPB    16(AX), $0x00
-	JNE     half1332
+	JNE     half1331
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1333
+	JMP     both1332
 
-half1332:
+half1331:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16902,91 +17200,91 @@ half1332:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1333:
+both1332:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JLE  cols1301
+	JLE  cols1300
 
-cols1302:
+cols1301:
 	CMPQ       CX, DX
-	JGE        row1334
+	JGE        row1333
 	CMPB       40(AX), $0x00
-	JNE        half1335
+	JNE        half1334
 	TESTQ      R12, R12
-	JZ         near1337
+	JZ         near1336
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1338
+	JNZ        asked1337
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1339
+	JNZ        same1338
 	ADDQ       $0x00003000, R12
 
-same1339:
-	JMP asked1338
+same1338:
+	JMP asked1337
 
-near1337:
+near1336:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1338:
+asked1337:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1336
+	JMP        both1335
 
-half1335:
+half1334:
 	TESTQ      R12, R12
-	JZ         near1340
+	JZ         near1339
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1341
+	JNZ        asked1340
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1342
+	JNZ        same1341
 	ADDQ       $0x00003000, R12
 
-same1342:
-	JMP asked1341
+same1341:
+	JMP asked1340
 
-near1340:
+near1339:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1341:
+asked1340:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (SI)(CX*2), R15
 
-copy1343:
+copy1342:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1343
+	JNZ       copy1342
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1336:
+both1335:
 	CMPB         196(AX), $0x00
-	JEQ          skip1344
+	JEQ          skip1343
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1345
+	JZ           skip1344
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1346
+	JNE          half1345
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1347
+	JMP          both1346
 
-half1346:
+half1345:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -16994,83 +17292,83 @@ half1346:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R15
 
-copy1348:
+copy1347:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1348
+	JNZ       copy1347
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1347:
+both1346:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1345:
 skip1344:
+skip1343:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1349
+	JEQ          plain1348
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1350
+	JZ           skip1349
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1350:
+skip1349:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1351
+	JZ         skip1350
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1351:
+skip1350:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1353
+	JZ          skip1352
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1354
+	JZ          skip1353
 	VMASKMOVPS  (R14)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1352
+	JMP         normal1351
 
-skip1354:
+skip1353:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1353:
-plain1349:
+skip1352:
+plain1348:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1355
+	JZ         skip1354
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1355:
-normal1352:
+skip1354:
+normal1351:
 	CMPB         198(AX), $0x00
-	JEQ          none1356
+	JEQ          none1355
 	CMPB         198(AX), $0x01
-	JNE          act1357
+	JNE          act1356
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1357:
+act1356:
 	CMPB         198(AX), $0x03
-	JNE          act1358
+	JNE          act1357
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1358:
+act1357:
 	CMPB         198(AX), $0x02
-	JNE          act1359
+	JNE          act1358
 	CMPB         16(AX), $0x00
-	JNE          half1360
+	JNE          half1359
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -17101,9 +17399,9 @@ act1358:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1361
+	JMP          both1360
 
-half1360:
+half1359:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -17129,15 +17427,15 @@ half1360:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1361:
-act1359:
-none1356:
+both1360:
+act1358:
+none1355:
 	CMPB  160(AX), $0x00
-	JEQ   skip1362
+	JEQ   skip1361
 	CMPW  148(AX), $0x8000
-	JNE   other1363
+	JNE   other1362
 	TESTQ $0x0000003f, CX
-	JNZ   same1365
+	JNZ   same1364
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17153,7 +17451,7 @@ none1356:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R9
 
-same1365:
+same1364:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -17162,9 +17460,9 @@ same1365:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1364
+	JMP          half1363
 
-other1363:
+other1362:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -17184,14 +17482,14 @@ other1363:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1364:
-skip1362:
+half1363:
+skip1361:
 	CMPB       16(AX), $0x00
-	JNE        half1366
+	JNE        half1365
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1367
+	JMP        both1366
 
-half1366:
+half1365:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -17210,20 +17508,20 @@ half1366:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1368:
+copy1367:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1368
+	JNZ  copy1367
 
-both1367:
-row1334:
+both1366:
+row1333:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R13
-	JNZ  rows1233
+	JNZ  rows1232
 	VZEROUPPER
 	RET
 
@@ -17260,26 +17558,26 @@ TEXT ·actGradAVX2(SB), $24-8
 	MOVL    112(AX), R10
 	MOVQ    72(AX), R11
 
-rows1369:
+rows1368:
 	CMPB  128(AX), $0x00
-	JEQ   skip1370
+	JEQ   skip1369
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1371
+	JZ    id1370
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1371:
+id1370:
 	INCL  R10
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  104(AX), CX
 	CMPW  116(AX), $0x8000
-	JNE   other1372
+	JNE   other1371
 	MOVQ  CX, 16(SP)
-	JMP   half1373
+	JMP   half1372
 
-other1372:
+other1371:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -17297,57 +17595,57 @@ other1372:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1373:
-skip1370:
+half1372:
+skip1369:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1375
+	JGT  cols1374
 
-cols1374:
+cols1373:
 	CMPB       40(AX), $0x00
-	JNE        half1376
+	JNE        half1375
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1377
+	JMP        both1376
 
-half1376:
+half1375:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1377:
+both1376:
 	CMPB       152(AX), $0x00
-	JEQ        skip1378
+	JEQ        skip1377
 	CMPB       64(AX), $0x00
-	JNE        half1379
+	JNE        half1378
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1380
+	JMP        both1379
 
-half1379:
+half1378:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1380:
+both1379:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1381
+	JNE          act1380
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1381:
+act1380:
 	CMPB         152(AX), $0x03
-	JNE          act1382
+	JNE          act1381
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -17356,16 +17654,16 @@ act1381:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1382:
+act1381:
 	CMPB         152(AX), $0x02
-	JNE          act1383
+	JNE          act1382
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1384
+	JEQ          skip1383
 	VBROADCASTSS 124(AX), Y8
 
-skip1384:
+skip1383:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -17373,22 +17671,22 @@ skip1384:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1383:
-skip1378:
+act1382:
+skip1377:
 	CMPB         128(AX), $0x00
-	JEQ          skip1385
+	JEQ          skip1384
 	CMPB         152(AX), $0x01
-	JNE          draws1386
+	JNE          draws1385
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1387
+	JMP          drawn1386
 
-draws1386:
+draws1385:
 	CMPW  116(AX), $0x8000
-	JNE   other1388
+	JNE   other1387
 	TESTQ $0x0000003f, CX
-	JNZ   same1390
+	JNZ   same1389
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17404,7 +17702,7 @@ draws1386:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1390:
+same1389:
 	VBROADCASTSS 120(AX), Y5
 	VMOVQ        R8, X6
 	VPBROADCASTD X6, Y6
@@ -17417,9 +17715,9 @@ same1390:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x10, R8
-	JMP          half1389
+	JMP          half1388
 
-other1388:
+other1387:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -17443,16 +17741,16 @@ other1388:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1389:
-drawn1387:
-skip1385:
+half1388:
+drawn1386:
+skip1384:
 	CMPB    16(AX), $0x00
-	JNE     half1391
+	JNE     half1390
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1392
+	JMP     both1391
 
-half1391:
+half1390:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -17482,96 +17780,96 @@ half1391:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1392:
+both1391:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1393
+	JZ      skip1392
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 	VADDPS  32(R12)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R12)(CX*4)
 
-skip1393:
+skip1392:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1374
+	JLE  cols1373
 
-cols1375:
+cols1374:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1395
+	JGT  cols1394
 
-cols1394:
+cols1393:
 	CMPB       40(AX), $0x00
-	JNE        half1396
+	JNE        half1395
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1397
+	JMP        both1396
 
-half1396:
+half1395:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1397:
+both1396:
 	CMPB       152(AX), $0x00
-	JEQ        skip1398
+	JEQ        skip1397
 	CMPB       64(AX), $0x00
-	JNE        half1399
+	JNE        half1398
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1400
+	JMP        both1399
 
-half1399:
+half1398:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1400:
+both1399:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1401
+	JNE          act1400
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1401:
+act1400:
 	CMPB         152(AX), $0x03
-	JNE          act1402
+	JNE          act1401
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1402:
+act1401:
 	CMPB         152(AX), $0x02
-	JNE          act1403
+	JNE          act1402
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1404
+	JEQ          skip1403
 	VBROADCASTSS 124(AX), Y6
 
-skip1404:
+skip1403:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1403:
-skip1398:
+act1402:
+skip1397:
 	CMPB         128(AX), $0x00
-	JEQ          skip1405
+	JEQ          skip1404
 	CMPB         152(AX), $0x01
-	JNE          draws1406
+	JNE          draws1405
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1407
+	JMP          drawn1406
 
-draws1406:
+draws1405:
 	CMPW  116(AX), $0x8000
-	JNE   other1408
+	JNE   other1407
 	TESTQ $0x0000003f, CX
-	JNZ   same1410
+	JNZ   same1409
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17587,7 +17885,7 @@ draws1406:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1410:
+same1409:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -17596,9 +17894,9 @@ same1410:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1409
+	JMP          half1408
 
-other1408:
+other1407:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -17618,15 +17916,15 @@ other1408:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1409:
-drawn1407:
-skip1405:
+half1408:
+drawn1406:
+skip1404:
 	CMPB    16(AX), $0x00
-	JNE     half1411
+	JNE     half1410
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1412
+	JMP     both1411
 
-half1411:
+half1410:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17642,29 +17940,29 @@ half1411:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1412:
+both1411:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1413
+	JZ      skip1412
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1413:
+skip1412:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1394
+	JLE  cols1393
 
-cols1395:
+cols1394:
 	CMPQ       CX, DX
-	JGE        row1414
+	JGE        row1413
 	CMPB       40(AX), $0x00
-	JNE        half1415
+	JNE        half1414
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1416
+	JMP        both1415
 
-half1415:
+half1414:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17672,24 +17970,24 @@ half1415:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1417:
+copy1416:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1417
+	JNZ       copy1416
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1416:
+both1415:
 	CMPB       152(AX), $0x00
-	JEQ        skip1418
+	JEQ        skip1417
 	CMPB       64(AX), $0x00
-	JNE        half1419
+	JNE        half1418
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1420
+	JMP        both1419
 
-half1419:
+half1418:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17697,58 +17995,58 @@ half1419:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1421:
+copy1420:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1421
+	JNZ       copy1420
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1420:
+both1419:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1422
+	JNE          act1421
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1422:
+act1421:
 	CMPB         152(AX), $0x03
-	JNE          act1423
+	JNE          act1422
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1423:
+act1422:
 	CMPB         152(AX), $0x02
-	JNE          act1424
+	JNE          act1423
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1425
+	JEQ          skip1424
 	VBROADCASTSS 124(AX), Y6
 
-skip1425:
+skip1424:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1424:
-skip1418:
+act1423:
+skip1417:
 	CMPB         128(AX), $0x00
-	JEQ          skip1426
+	JEQ          skip1425
 	CMPB         152(AX), $0x01
-	JNE          draws1427
+	JNE          draws1426
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1428
+	JMP          drawn1427
 
-draws1427:
+draws1426:
 	CMPW  116(AX), $0x8000
-	JNE   other1429
+	JNE   other1428
 	TESTQ $0x0000003f, CX
-	JNZ   same1431
+	JNZ   same1430
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17764,7 +18062,7 @@ draws1427:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1431:
+same1430:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -17773,9 +18071,9 @@ same1431:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1430
+	JMP          half1429
 
-other1429:
+other1428:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -17795,15 +18093,15 @@ other1429:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1430:
-drawn1428:
-skip1426:
+half1429:
+drawn1427:
+skip1425:
 	CMPB       16(AX), $0x00
-	JNE        half1432
+	JNE        half1431
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1433
+	JMP        both1432
 
-half1432:
+half1431:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17822,26 +18120,26 @@ half1432:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1434:
+copy1433:
 	MOVW -2(SP)(R12*2), R13
 	MOVW R13, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1434
+	JNZ  copy1433
 
-both1433:
+both1432:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1435
+	JZ      skip1434
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1435:
-row1414:
+skip1434:
+row1413:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows1369
+	JNZ  rows1368
 	VZEROUPPER
 	RET
 
@@ -17864,43 +18162,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1436:
+rows1435:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1438
+	JGT  cols1437
 
-cols1437:
+cols1436:
 	CMPB       40(AX), $0x00
-	JNE        half1439
+	JNE        half1438
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1440
+	JMP        both1439
 
-half1439:
+half1438:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1440:
+both1439:
 	CMPB       64(AX), $0x00
-	JNE        half1441
+	JNE        half1440
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1442
+	JMP        both1441
 
-half1441:
+half1440:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1442:
+both1441:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -17916,12 +18214,12 @@ both1442:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1443
+	JNE          half1442
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1444
+	JMP          both1443
 
-half1443:
+half1442:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -17951,42 +18249,42 @@ half1443:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1444:
+both1443:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1437
+	JLE  cols1436
 
-cols1438:
+cols1437:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1446
+	JGT  cols1445
 
-cols1445:
+cols1444:
 	CMPB       40(AX), $0x00
-	JNE        half1447
+	JNE        half1446
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1448
+	JMP        both1447
 
-half1447:
+half1446:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1448:
+both1447:
 	CMPB       64(AX), $0x00
-	JNE        half1449
+	JNE        half1448
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1450
+	JMP        both1449
 
-half1449:
+half1448:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1450:
+both1449:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -17995,11 +18293,11 @@ both1450:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1451
+	JNE          half1450
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1452
+	JMP          both1451
 
-half1451:
+half1450:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18015,22 +18313,22 @@ half1451:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1452:
+both1451:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1445
+	JLE  cols1444
 
-cols1446:
+cols1445:
 	CMPQ       CX, DX
-	JGE        row1453
+	JGE        row1452
 	CMPB       40(AX), $0x00
-	JNE        half1454
+	JNE        half1453
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1455
+	JMP        both1454
 
-half1454:
+half1453:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -18038,22 +18336,22 @@ half1454:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1456:
+copy1455:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1456
+	JNZ       copy1455
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1455:
+both1454:
 	CMPB       64(AX), $0x00
-	JNE        half1457
+	JNE        half1456
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1458
+	JMP        both1457
 
-half1457:
+half1456:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -18061,15 +18359,15 @@ half1457:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1459:
+copy1458:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1459
+	JNZ       copy1458
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1458:
+both1457:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -18078,11 +18376,11 @@ both1458:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1460
+	JNE          half1459
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1461
+	JMP          both1460
 
-half1460:
+half1459:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18101,19 +18399,19 @@ half1460:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1462:
+copy1461:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1462
+	JNZ  copy1461
 
-both1461:
-row1453:
+both1460:
+row1452:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1436
+	JNZ  rows1435
 	VZEROUPPER
 	RET
 
@@ -18137,9 +18435,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1464:
+group1463:
 	CMPQ         R9, $0x01
-	JLT          group1465
+	JLT          group1464
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -18150,39 +18448,39 @@ group1464:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1467
+	JGT          cols1466
 
-cols1466:
+cols1465:
 	CMPB       40(AX), $0x00
-	JNE        half1468
+	JNE        half1467
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1469
+	JMP        both1468
 
-half1468:
+half1467:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1469:
+both1468:
 	CMPB       64(AX), $0x00
-	JNE        half1470
+	JNE        half1469
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1471
+	JMP        both1470
 
-half1470:
+half1469:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1471:
+both1470:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -18213,38 +18511,38 @@ both1471:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1466
+	JLE         cols1465
 
-cols1467:
+cols1466:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1473
+	JGT  cols1472
 
-cols1472:
+cols1471:
 	CMPB       40(AX), $0x00
-	JNE        half1474
+	JNE        half1473
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1475
+	JMP        both1474
 
-half1474:
+half1473:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1475:
+both1474:
 	CMPB       64(AX), $0x00
-	JNE        half1476
+	JNE        half1475
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1477
+	JMP        both1476
 
-half1476:
+half1475:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1477:
+both1476:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -18263,18 +18561,18 @@ both1477:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1472
+	JLE         cols1471
 
-cols1473:
+cols1472:
 	CMPQ       CX, DX
-	JGE        row1478
+	JGE        row1477
 	CMPB       40(AX), $0x00
-	JNE        half1479
+	JNE        half1478
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1480
+	JMP        both1479
 
-half1479:
+half1478:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -18282,22 +18580,22 @@ half1479:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1481:
+copy1480:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1481
+	JNZ       copy1480
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1480:
+both1479:
 	CMPB       64(AX), $0x00
-	JNE        half1482
+	JNE        half1481
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1483
+	JMP        both1482
 
-half1482:
+half1481:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -18305,15 +18603,15 @@ half1482:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1484:
+copy1483:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1484
+	JNZ       copy1483
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1483:
+both1482:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -18330,7 +18628,7 @@ both1483:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1478:
+row1477:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -18355,36 +18653,36 @@ row1478:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1486
+	JGT          cols1485
 
-cols1485:
+cols1484:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1487
+	JNE     half1486
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1488
+	JMP     both1487
 
-half1487:
+half1486:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1488:
+both1487:
 	CMPB    64(AX), $0x00
-	JNE     half1489
+	JNE     half1488
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1490
+	JMP     both1489
 
-half1489:
+half1488:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1490:
+both1489:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -18396,12 +18694,12 @@ both1490:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1491
+	JNE         half1490
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1492
+	JMP         both1491
 
-half1491:
+half1490:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -18431,50 +18729,50 @@ half1491:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1492:
+both1491:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1485
+	JLE  cols1484
 
-cols1486:
+cols1485:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1494
+	JGT  cols1493
 
-cols1493:
+cols1492:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1495
+	JNE     half1494
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1496
+	JMP     both1495
 
-half1495:
+half1494:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1496:
+both1495:
 	CMPB    64(AX), $0x00
-	JNE     half1497
+	JNE     half1496
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1498
+	JMP     both1497
 
-half1497:
+half1496:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1498:
+both1497:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1499
+	JNE         half1498
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1500
+	JMP         both1499
 
-half1499:
+half1498:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -18490,69 +18788,69 @@ half1499:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1500:
+both1499:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1493
+	JLE  cols1492
 
-cols1494:
+cols1493:
 	CMPQ       CX, DX
-	JGE        row1501
+	JGE        row1500
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1502
+	JNE        half1501
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1503
+	JMP        both1502
 
-half1502:
+half1501:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1504:
+copy1503:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1504
+	JNZ       copy1503
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1503:
+both1502:
 	CMPB       64(AX), $0x00
-	JNE        half1505
+	JNE        half1504
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1506
+	JMP        both1505
 
-half1505:
+half1504:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1507:
+copy1506:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1507
+	JNZ       copy1506
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1506:
+both1505:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1508
+	JNE         half1507
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1509
+	JMP         both1508
 
-half1508:
+half1507:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18571,21 +18869,21 @@ half1508:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1510:
+copy1509:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1510
+	JNZ  copy1509
 
-both1509:
-row1501:
+both1508:
+row1500:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1464
+	JMP  group1463
 
-group1465:
+group1464:
 	VZEROUPPER
 	RET
 
@@ -18602,35 +18900,35 @@ TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    (AX), CX
 	XORQ    SI, SI
 	CMPB    18(AX), $0x00
-	JEQ     skip1513
+	JEQ     skip1512
 	MOVQ    48(AX), SI
 	IMULQ   8(AX), SI
 	ADDQ    CX, SI
 	SUBQ    $0x00004000, SI
 
-skip1513:
+skip1512:
 	MOVQ SI, 16(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1514:
+far1513:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1514
+	JLT  far1513
 
-turn1515:
+turn1514:
 	CMPQ  BX, 48(AX)
-	JCC   skip1516
+	JCC   skip1515
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1517
+	JZ    have1516
 	MOVL  (CX)(BX*4), SI
 
-have1517:
+have1516:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18638,22 +18936,22 @@ have1517:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1518
+	JZ    even1517
 	LEAQ  (CX)(SI*4), CX
 
-even1518:
+even1517:
 	CMPQ  64(AX), $0x00
-	JEQ   all1519
+	JEQ   all1518
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1521
+	JGE   next1520
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1521:
+next1520:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -18661,17 +18959,17 @@ next1521:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1523
+	JGT          cols1522
 
-cols1522:
+cols1521:
 	CMPB       16(AX), $0x00
-	JNE        half1524
+	JNE        half1523
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1525
+	JMP        both1524
 
-half1524:
+half1523:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -18679,46 +18977,46 @@ half1524:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1525:
+both1524:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1522
+	JLE  cols1521
 
-cols1523:
+cols1522:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1527
+	JGT  cols1526
 
-cols1526:
+cols1525:
 	CMPB       16(AX), $0x00
-	JNE        half1528
+	JNE        half1527
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1529
+	JMP        both1528
 
-half1528:
+half1527:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1529:
+both1528:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1526
+	JLE    cols1525
 
-cols1527:
+cols1526:
 	CMPQ       CX, DX
-	JGE        row1530
+	JGE        row1529
 	CMPB       16(AX), $0x00
-	JNE        half1531
+	JNE        half1530
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1532
+	JMP        both1531
 
-half1531:
+half1530:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -18726,19 +19024,19 @@ half1531:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1533:
+copy1532:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1533
+	JNZ       copy1532
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1532:
+both1531:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1530:
+row1529:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -18748,22 +19046,22 @@ row1530:
 	VMAXPS       X1, X2, X1
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
-	JMP          listed1520
+	JMP          listed1519
 
-all1519:
+all1518:
 	CMPQ DI, 16(SP)
-	JGE  none1534
+	JGE  none1533
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row1535
+	JMP  row1534
 
-none1534:
+none1533:
 	XORQ SI, SI
 
-row1535:
+row1534:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -18771,198 +19069,198 @@ row1535:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1537
+	JGT          cols1536
 
-cols1536:
+cols1535:
 	CMPB       16(AX), $0x00
-	JNE        half1538
+	JNE        half1537
 	TESTQ      SI, SI
-	JZ         near1540
+	JZ         near1539
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1541
+	JNZ        asked1540
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1542
+	JNZ        same1541
 	ADDQ       $0x00003000, SI
 
-same1542:
-	JMP asked1541
+same1541:
+	JMP asked1540
 
-near1540:
+near1539:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1541:
+asked1540:
 	VMAXPS (DI)(CX*4), Y3, Y3
 	VMAXPS 32(DI)(CX*4), Y4, Y4
-	JMP    both1539
+	JMP    both1538
 
-half1538:
+half1537:
 	TESTQ      SI, SI
-	JZ         near1543
+	JZ         near1542
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1544
+	JNZ        asked1543
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1545
+	JNZ        same1544
 	ADDQ       $0x00003000, SI
 
-same1545:
-	JMP asked1544
+same1544:
+	JMP asked1543
 
-near1543:
+near1542:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1544:
+asked1543:
 	VMOVUPS (DI)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both1539:
+both1538:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1536
+	JLE  cols1535
 
-cols1537:
+cols1536:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1547
+	JGT  cols1546
 
-cols1546:
+cols1545:
 	CMPB       16(AX), $0x00
-	JNE        half1548
+	JNE        half1547
 	TESTQ      SI, SI
-	JZ         near1550
+	JZ         near1549
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1551
+	JNZ        asked1550
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1552
+	JNZ        same1551
 	ADDQ       $0x00003000, SI
 
-same1552:
-	JMP asked1551
+same1551:
+	JMP asked1550
 
-near1550:
+near1549:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1551:
+asked1550:
 	VMOVUPS (DI)(CX*4), Y2
-	JMP     both1549
+	JMP     both1548
 
-half1548:
+half1547:
 	TESTQ      SI, SI
-	JZ         near1553
+	JZ         near1552
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1554
+	JNZ        asked1553
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1555
+	JNZ        same1554
 	ADDQ       $0x00003000, SI
 
-same1555:
-	JMP asked1554
+same1554:
+	JMP asked1553
 
-near1553:
+near1552:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1554:
+asked1553:
 	VPMOVZXWD (DI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1549:
+both1548:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1546
+	JLE    cols1545
 
-cols1547:
+cols1546:
 	CMPQ       CX, DX
-	JGE        row1556
+	JGE        row1555
 	CMPB       16(AX), $0x00
-	JNE        half1557
+	JNE        half1556
 	TESTQ      SI, SI
-	JZ         near1559
+	JZ         near1558
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1560
+	JNZ        asked1559
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1561
+	JNZ        same1560
 	ADDQ       $0x00003000, SI
 
-same1561:
-	JMP asked1560
+same1560:
+	JMP asked1559
 
-near1559:
+near1558:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1560:
+asked1559:
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1558
+	JMP        both1557
 
-half1557:
+half1556:
 	TESTQ      SI, SI
-	JZ         near1562
+	JZ         near1561
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1563
+	JNZ        asked1562
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1564
+	JNZ        same1563
 	ADDQ       $0x00003000, SI
 
-same1564:
-	JMP asked1563
+same1563:
+	JMP asked1562
 
-near1562:
+near1561:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1563:
+asked1562:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, SI
 	SUBQ    CX, SI
 	LEAQ    (DI)(CX*2), DI
 
-copy1565:
+copy1564:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1565
+	JNZ       copy1564
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1558:
+both1557:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1556:
+row1555:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -18973,18 +19271,18 @@ row1556:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-listed1520:
-skip1516:
+listed1519:
+skip1515:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1566
+	JCC   skip1565
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1567
+	JZ    have1566
 	MOVL  (CX)(BX*4), SI
 
-have1567:
+have1566:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18992,10 +19290,10 @@ have1567:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1568
+	JZ    even1567
 	LEAQ  (R10)(CX*4), R10
 
-even1568:
+even1567:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -19003,26 +19301,26 @@ even1568:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1570
+	JGT          cols1569
 
-cols1569:
+cols1568:
 	CMPB    16(AX), $0x00
-	JNE     half1571
+	JNE     half1570
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1572
+	JMP     both1571
 
-half1571:
+half1570:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1572:
+both1571:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1573
+	JNE          half1572
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -19067,9 +19365,9 @@ both1572:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1574
+	JMP          both1573
 
-half1573:
+half1572:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -19106,31 +19404,31 @@ half1573:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1574:
+both1573:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1569
+	JLE  cols1568
 
-cols1570:
+cols1569:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1576
+	JGT  cols1575
 
-cols1575:
+cols1574:
 	CMPB    16(AX), $0x00
-	JNE     half1577
+	JNE     half1576
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1578
+	JMP     both1577
 
-half1577:
+half1576:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1578:
+both1577:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1579
+	JNE          half1578
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19158,9 +19456,9 @@ both1578:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1580
+	JMP          both1579
 
-half1579:
+half1578:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19183,39 +19481,39 @@ half1579:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1580:
+both1579:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1575
+	JLE  cols1574
 
-cols1576:
+cols1575:
 	CMPQ       CX, DX
-	JGE        row1581
+	JGE        row1580
 	CMPB       16(AX), $0x00
-	JNE        half1582
+	JNE        half1581
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1583
+	JMP        both1582
 
-half1582:
+half1581:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1584:
+copy1583:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1584
+	JNZ       copy1583
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1583:
+both1582:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1585
+	JNE          half1584
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -19244,9 +19542,9 @@ both1583:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1586
+	JMP          both1585
 
-half1585:
+half1584:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -19270,8 +19568,8 @@ half1585:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1586:
-row1581:
+both1585:
+row1580:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -19284,28 +19582,28 @@ row1581:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1588
+	JZ           skip1587
 	MOVL         (CX)(SI*4), R8
 
-skip1588:
+skip1587:
 	TESTQ  R8, R8
-	JS     unlabelled1587
+	JS     unlabelled1586
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1587:
-skip1566:
+unlabelled1586:
+skip1565:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1589
+	JCC   skip1588
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1590
+	JZ    have1589
 	MOVL  (CX)(BX*4), SI
 
-have1590:
+have1589:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -19313,17 +19611,17 @@ have1590:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1591
+	JZ    even1590
 	LEAQ  (R10)(CX*4), R10
 
-even1591:
+even1590:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1592
+	JZ    skip1591
 	MOVL  (CX)(SI*4), R8
 
-skip1592:
+skip1591:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -19331,92 +19629,92 @@ skip1592:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1593
+	JS     unlabelled1592
 	CMPB   16(AX), $0x00
-	JNE    half1594
+	JNE    half1593
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1595
+	JMP    both1594
 
-half1594:
+half1593:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1595:
+both1594:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1593
+	JNE          unlabelled1592
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1597:
+next1596:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1599
+	JGT     last1598
 	CMPB    16(AX), $0x00
-	JNE     half1600
+	JNE     half1599
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1601
+	JMP     both1600
 
-half1600:
+half1599:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1601:
+both1600:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1596
+	JNZ       found1595
 	ADDQ      $0x08, CX
-	JMP       next1597
+	JMP       next1596
 
-last1599:
+last1598:
 	CMPQ       CX, DX
-	JGE        end1598
+	JGE        end1597
 	CMPB       16(AX), $0x00
-	JNE        half1602
+	JNE        half1601
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1603
+	JMP        both1602
 
-half1602:
+half1601:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1604:
+copy1603:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1604
+	JNZ       copy1603
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1603:
+both1602:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1596
+	JNZ       found1595
 	MOVQ      DX, CX
-	JMP       end1598
+	JMP       end1597
 
-found1596:
+found1595:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1598:
+end1597:
 	CMPQ CX, R8
-	JNE  unlabelled1593
+	JNE  unlabelled1592
 	INCQ 112(AX)
 
-unlabelled1593:
+unlabelled1592:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1605
+	JZ           skip1604
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -19425,18 +19723,18 @@ unlabelled1593:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1607
+	JGT          cols1606
 
-cols1606:
+cols1605:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1608
+	JNE     half1607
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1609
+	JMP     both1608
 
-half1608:
+half1607:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19466,25 +19764,25 @@ half1608:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1609:
+both1608:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1606
+	JLE  cols1605
 
-cols1607:
+cols1606:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1611
+	JGT  cols1610
 
-cols1610:
+cols1609:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1612
+	JNE     half1611
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1613
+	JMP     both1612
 
-half1612:
+half1611:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -19500,22 +19798,22 @@ half1612:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1613:
+both1612:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1610
+	JLE  cols1609
 
-cols1611:
+cols1610:
 	CMPQ       CX, DX
-	JGE        row1614
+	JGE        row1613
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1615
+	JNE        half1614
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1616
+	JMP        both1615
 
-half1615:
+half1614:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -19534,20 +19832,20 @@ half1615:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1617:
+copy1616:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1617
+	JNZ  copy1616
 
-both1616:
-row1614:
-skip1605:
-skip1589:
+both1615:
+row1613:
+skip1604:
+skip1588:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1515
+	JLT  turn1514
 	VZEROUPPER
 	RET
 
@@ -19569,37 +19867,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1618:
+rows1617:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1620
+	JGT  cols1619
 
-cols1619:
+cols1618:
 	CMPB       16(AX), $0x00
-	JNE        half1621
+	JNE        half1620
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1622
+	JMP        both1621
 
-half1621:
+half1620:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1622:
+both1621:
 	CMPB       40(AX), $0x00
-	JNE        half1623
+	JNE        half1622
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1624
+	JMP        both1623
 
-half1623:
+half1622:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1624:
+both1623:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -19607,7 +19905,7 @@ both1624:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1625
+	JNE          half1624
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19638,7 +19936,7 @@ both1624:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1627
+	JZ           skip1626
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19647,11 +19945,11 @@ both1624:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1628
+	JNE          half1627
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1629
+	JMP          both1628
 
-half1628:
+half1627:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19667,11 +19965,11 @@ half1628:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1629:
-skip1627:
-	JMP both1626
+both1628:
+skip1626:
+	JMP both1625
 
-half1625:
+half1624:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19696,7 +19994,7 @@ half1625:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1630
+	JZ           skip1629
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19705,11 +20003,11 @@ half1625:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1631
+	JNE          half1630
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1632
+	JMP          both1631
 
-half1631:
+half1630:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19725,11 +20023,11 @@ half1631:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1632:
-skip1630:
-both1626:
+both1631:
+skip1629:
+both1625:
 	DECQ         R8
-	JNZ          more1633
+	JNZ          more1632
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -19764,22 +20062,22 @@ both1626:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1633:
+more1632:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1619
+	JLE  cols1618
 
-cols1620:
+cols1619:
 	CMPQ       CX, DX
-	JGE        row1634
+	JGE        row1633
 	CMPB       16(AX), $0x00
-	JNE        half1635
+	JNE        half1634
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1636
+	JMP        both1635
 
-half1635:
+half1634:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -19787,22 +20085,22 @@ half1635:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1637:
+copy1636:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1637
+	JNZ       copy1636
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1636:
+both1635:
 	CMPB       40(AX), $0x00
-	JNE        half1638
+	JNE        half1637
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1639
+	JMP        both1638
 
-half1638:
+half1637:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -19810,15 +20108,15 @@ half1638:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1640:
+copy1639:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1640
+	JNZ       copy1639
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1639:
+both1638:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -19826,7 +20124,7 @@ both1639:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1641
+	JNE          half1640
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19858,7 +20156,7 @@ both1639:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1643
+	JZ           skip1642
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19867,11 +20165,11 @@ both1639:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1644
+	JNE          half1643
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1645
+	JMP          both1644
 
-half1644:
+half1643:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19890,17 +20188,17 @@ half1644:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1646:
+copy1645:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1646
+	JNZ  copy1645
 
-both1645:
-skip1643:
-	JMP both1642
+both1644:
+skip1642:
+	JMP both1641
 
-half1641:
+half1640:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19926,7 +20224,7 @@ half1641:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1647
+	JZ           skip1646
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19935,11 +20233,11 @@ half1641:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1648
+	JNE          half1647
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1649
+	JMP          both1648
 
-half1648:
+half1647:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19958,17 +20256,17 @@ half1648:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1650:
+copy1649:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1650
+	JNZ  copy1649
 
-both1649:
-skip1647:
-both1642:
+both1648:
+skip1646:
+both1641:
 	DECQ         R8
-	JNZ          more1651
+	JNZ          more1650
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -20003,13 +20301,13 @@ both1642:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1651:
-row1634:
+more1650:
+row1633:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1618
+	JNZ          rows1617
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -20063,32 +20361,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1652:
+rows1651:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1654
+	JGT  cols1653
 
-cols1653:
+cols1652:
 	CMPB       16(AX), $0x00
-	JNE        half1655
+	JNE        half1654
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1656
+	JMP        both1655
 
-half1655:
+half1654:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1656:
+both1655:
 	CMPB      16(AX), $0x00
-	JNE       half1657
+	JNE       half1656
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1658
+	JMP       both1657
 
-half1657:
+half1656:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -20102,26 +20400,26 @@ half1657:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1658:
+both1657:
 	CMPB       40(AX), $0x00
-	JNE        half1659
+	JNE        half1658
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1660
+	JMP        both1659
 
-half1659:
+half1658:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1660:
+both1659:
 	CMPB      40(AX), $0x00
-	JNE       half1661
+	JNE       half1660
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1662
+	JMP       both1661
 
-half1661:
+half1660:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20135,7 +20433,7 @@ half1661:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1662:
+both1661:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -20143,30 +20441,30 @@ both1662:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1653
+	JLE         cols1652
 
-cols1654:
+cols1653:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1664
+	JGT  cols1663
 
-cols1663:
+cols1662:
 	CMPB       16(AX), $0x00
-	JNE        half1665
+	JNE        half1664
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1666
+	JMP        both1665
 
-half1665:
+half1664:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1666:
+both1665:
 	CMPB      16(AX), $0x00
-	JNE       half1667
+	JNE       half1666
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1668
+	JMP       both1667
 
-half1667:
+half1666:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -20174,23 +20472,23 @@ half1667:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1668:
+both1667:
 	CMPB       40(AX), $0x00
-	JNE        half1669
+	JNE        half1668
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1670
+	JMP        both1669
 
-half1669:
+half1668:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1670:
+both1669:
 	CMPB      40(AX), $0x00
-	JNE       half1671
+	JNE       half1670
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1672
+	JMP       both1671
 
-half1671:
+half1670:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -20198,116 +20496,116 @@ half1671:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1672:
+both1671:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1663
+	JLE         cols1662
 
-cols1664:
+cols1663:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1674
+	JGT  cols1673
 
-cols1673:
+cols1672:
 	CMPB       16(AX), $0x00
-	JNE        half1675
+	JNE        half1674
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1676
+	JMP        both1675
 
-half1675:
+half1674:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1676:
+both1675:
 	CMPB      16(AX), $0x00
-	JNE       half1677
+	JNE       half1676
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1678
+	JMP       both1677
 
-half1677:
+half1676:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1678:
+both1677:
 	CMPB       40(AX), $0x00
-	JNE        half1679
+	JNE        half1678
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1680
+	JMP        both1679
 
-half1679:
+half1678:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1680:
+both1679:
 	CMPB      40(AX), $0x00
-	JNE       half1681
+	JNE       half1680
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1682
+	JMP       both1681
 
-half1681:
+half1680:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1682:
+both1681:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1673
+	JLE         cols1672
 
-cols1674:
+cols1673:
 	CMPQ       CX, DX
-	JGE        row1683
+	JGE        row1682
 	CMPB       16(AX), $0x00
-	JNE        half1684
+	JNE        half1683
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1685
+	JMP        both1684
 
-half1684:
+half1683:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1685:
+both1684:
 	CMPB        16(AX), $0x00
-	JNE         half1686
+	JNE         half1685
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1687
+	JMP         both1686
 
-half1686:
+half1685:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1687:
+both1686:
 	CMPB       40(AX), $0x00
-	JNE        half1688
+	JNE        half1687
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1689
+	JMP        both1688
 
-half1688:
+half1687:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1689:
+both1688:
 	CMPB        40(AX), $0x00
-	JNE         half1690
+	JNE         half1689
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1691
+	JMP         both1690
 
-half1690:
+half1689:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1691:
+both1690:
 	VFMADD231PD Z4, Z5, Z0
 
-row1683:
+row1682:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1652
+	JNZ           rows1651
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -20345,15 +20643,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1692:
+rows1691:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1694
+	JGT  cols1693
 
-cols1693:
+cols1692:
 	CMPB       16(AX), $0x00
-	JNE        half1695
+	JNE        half1694
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -20362,9 +20660,9 @@ cols1693:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1696
+	JMP        both1695
 
-half1695:
+half1694:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -20372,7 +20670,7 @@ half1695:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1696:
+both1695:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -20380,80 +20678,80 @@ both1696:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1693
+	JLE         cols1692
 
-cols1694:
+cols1693:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1698
+	JGT  cols1697
 
-cols1697:
+cols1696:
 	CMPB       16(AX), $0x00
-	JNE        half1699
+	JNE        half1698
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1700
+	JMP        both1699
 
-half1699:
+half1698:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1700:
+both1699:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1697
+	JLE         cols1696
 
-cols1698:
+cols1697:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1702
+	JGT  cols1701
 
-cols1701:
+cols1700:
 	CMPB       16(AX), $0x00
-	JNE        half1703
+	JNE        half1702
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1704
+	JMP        both1703
 
-half1703:
+half1702:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1704:
+both1703:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1701
+	JLE         cols1700
 
-cols1702:
+cols1701:
 	CMPQ       CX, DX
-	JGE        row1705
+	JGE        row1704
 	CMPB       16(AX), $0x00
-	JNE        half1706
+	JNE        half1705
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1707
+	JMP        both1706
 
-half1706:
+half1705:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1707:
+both1706:
 	VFMADD231PS Z7, Z2, Z3
 
-row1705:
+row1704:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1692
+	JNZ           rows1691
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -20485,14 +20783,14 @@ TEXT ·columnSumsAVX512(SB), $32-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1709
+	JEQ   wide1708
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1710
+	JZ    skip1709
 	CMPB  40(AX), $0x00
-	JEQ   wide1709
+	JEQ   wide1708
 
-skip1710:
+skip1709:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -20504,7 +20802,7 @@ skip1710:
 	BZHIQ     CX, R8, R8
 	KMOVW     R8, K2
 
-group1711:
+group1710:
 	MOVQ    $0x00000010, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -20512,16 +20810,16 @@ group1711:
 	XORQ    CX, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JGT     cols1713
+	JGT     cols1712
 
-cols1712:
+cols1711:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1714
+	JZ           plain1713
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -20538,50 +20836,50 @@ cols1712:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1716
+	JNE          half1715
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1717
+	JMP          both1716
 
-half1716:
+half1715:
 	IMUL3Q $0x00000020, CX, R9
 
-both1717:
+both1716:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1718
+	JNE    far1717
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1718:
+far1717:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1719
+	JNE    half1718
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1720
+	JMP    both1719
 
-half1719:
+half1718:
 	IMUL3Q $0x00000020, CX, R11
 
-both1720:
+both1719:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1721
+	JNE    far1720
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1721:
+far1720:
 	MOVQ 16(SP), R12
 
-row1722:
+row1721:
 	VPERMW.Z   (R8)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (R8)(CX*2), Z1, K1, Z12
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1724
+	JNE        half1723
 	CMPB       42(AX), $0x00
-	JEQ        near1726
+	JEQ        near1725
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20589,41 +20887,41 @@ row1722:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1727
+	JMP        asked1726
 
-near1726:
+near1725:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1727:
+asked1726:
 	ADDQ $0x00000080, R9
-	JMP  both1725
+	JMP  both1724
 
-half1724:
+half1723:
 	CMPB       42(AX), $0x00
-	JEQ        near1728
+	JEQ        near1727
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1729
+	JMP        asked1728
 
-near1728:
+near1727:
 	PREFETCHT0 (R9)
 
-asked1729:
+asked1728:
 	ADDQ $0x00000040, R9
 
-both1725:
+both1724:
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z13
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z14
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1730
+	JNE        half1729
 	CMPB       18(AX), $0x00
-	JEQ        near1732
+	JEQ        near1731
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20631,34 +20929,34 @@ both1725:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1733
+	JMP        asked1732
 
-near1732:
+near1731:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 
-asked1733:
+asked1732:
 	ADDQ $0x00000080, R11
-	JMP  both1731
+	JMP  both1730
 
-half1730:
+half1729:
 	CMPB       18(AX), $0x00
-	JEQ        near1734
+	JEQ        near1733
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1735
+	JMP        asked1734
 
-near1734:
+near1733:
 	PREFETCHT0 (R11)
 
-asked1735:
+asked1734:
 	ADDQ $0x00000040, R11
 
-both1731:
+both1730:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -20668,41 +20966,41 @@ both1731:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R12
-	JZ          rows1723
-	JMP         row1722
+	JZ          rows1722
+	JMP         row1721
 
-rows1723:
-	JMP summed1715
+rows1722:
+	JMP summed1714
 
-plain1714:
+plain1713:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1736
+	JNE    half1735
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1737
+	JMP    both1736
 
-half1736:
+half1735:
 	IMUL3Q $0x00000020, CX, R9
 
-both1737:
+both1736:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1738
+	JNE    far1737
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1738:
+far1737:
 	MOVQ 16(SP), R10
 
-row1739:
+row1738:
 	VPERMW.Z   (R8)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (R8)(CX*2), Z1, K1, Z8
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1741
+	JNE        half1740
 	CMPB       18(AX), $0x00
-	JEQ        near1743
+	JEQ        near1742
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -20710,44 +21008,44 @@ row1739:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
-	JMP        asked1744
+	JMP        asked1743
 
-near1743:
+near1742:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1744:
+asked1743:
 	ADDQ $0x00000080, R9
-	JMP  both1742
+	JMP  both1741
 
-half1741:
+half1740:
 	CMPB       18(AX), $0x00
-	JEQ        near1745
+	JEQ        near1744
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1746
+	JMP        asked1745
 
-near1745:
+near1744:
 	PREFETCHT0 (R9)
 
-asked1746:
+asked1745:
 	ADDQ $0x00000040, R9
 
-both1742:
+both1741:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R10
-	JZ          rows1740
-	JMP         row1739
+	JZ          rows1739
+	JMP         row1738
 
-rows1740:
-summed1715:
+rows1739:
+summed1714:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R8)(CX*8), Z7, Z7
@@ -20783,19 +21081,19 @@ summed1715:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R8
 	CMPQ          R8, DX
-	JLE           cols1712
+	JLE           cols1711
 
-cols1713:
+cols1712:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1748
+	JGT  cols1747
 
-cols1747:
+cols1746:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1749
+	JZ           plain1748
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -20805,210 +21103,210 @@ cols1747:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1751
+	JNE          half1750
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1752
+	JMP          both1751
 
-half1751:
+half1750:
 	IMUL3Q $0x00000020, CX, R9
 
-both1752:
+both1751:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1753
+	JNE    far1752
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1753:
+far1752:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1754
+	JNE    half1753
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1755
+	JMP    both1754
 
-half1754:
+half1753:
 	IMUL3Q $0x00000020, CX, R11
 
-both1755:
+both1754:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1756
+	JNE    far1755
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1756:
+far1755:
 	MOVQ 16(SP), R12
 
-row1757:
+row1756:
 	VPMOVZXWD  (R8)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1759
+	JNE        half1758
 	CMPB       42(AX), $0x00
-	JEQ        near1761
+	JEQ        near1760
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1762
+	JMP        asked1761
 
-near1761:
+near1760:
 	PREFETCHT0 (R9)
 
-asked1762:
+asked1761:
 	ADDQ $0x00000040, R9
-	JMP  both1760
+	JMP  both1759
 
-half1759:
+half1758:
 	CMPB       42(AX), $0x00
-	JEQ        near1763
+	JEQ        near1762
 	TESTQ      $0x00000020, R9
-	JNZ        asked1764
+	JNZ        asked1763
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1764
+	JMP        asked1763
 
-near1763:
+near1762:
 	PREFETCHT0 (R9)
 
-asked1764:
+asked1763:
 	ADDQ $0x00000020, R9
 
-both1760:
+both1759:
 	VPMOVZXWD  (R10)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1765
+	JNE        half1764
 	CMPB       18(AX), $0x00
-	JEQ        near1767
+	JEQ        near1766
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1768
+	JMP        asked1767
 
-near1767:
+near1766:
 	PREFETCHT0 (R11)
 
-asked1768:
+asked1767:
 	ADDQ $0x00000040, R11
-	JMP  both1766
+	JMP  both1765
 
-half1765:
+half1764:
 	CMPB       18(AX), $0x00
-	JEQ        near1769
+	JEQ        near1768
 	TESTQ      $0x00000020, R11
-	JNZ        asked1770
+	JNZ        asked1769
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1770
+	JMP        asked1769
 
-near1769:
+near1768:
 	PREFETCHT0 (R11)
 
-asked1770:
+asked1769:
 	ADDQ $0x00000020, R11
 
-both1766:
+both1765:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R12
-	JZ          rows1758
-	JMP         row1757
+	JZ          rows1757
+	JMP         row1756
 
-rows1758:
-	JMP summed1750
+rows1757:
+	JMP summed1749
 
-plain1749:
+plain1748:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1771
+	JNE    half1770
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1772
+	JMP    both1771
 
-half1771:
+half1770:
 	IMUL3Q $0x00000020, CX, R9
 
-both1772:
+both1771:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1773
+	JNE    far1772
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1773:
+far1772:
 	MOVQ 16(SP), R10
 
-row1774:
+row1773:
 	VPMOVZXWD  (R8)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1776
+	JNE        half1775
 	CMPB       18(AX), $0x00
-	JEQ        near1778
+	JEQ        near1777
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1779
+	JMP        asked1778
 
-near1778:
+near1777:
 	PREFETCHT0 (R9)
 
-asked1779:
+asked1778:
 	ADDQ $0x00000040, R9
-	JMP  both1777
+	JMP  both1776
 
-half1776:
+half1775:
 	CMPB       18(AX), $0x00
-	JEQ        near1780
+	JEQ        near1779
 	TESTQ      $0x00000020, R9
-	JNZ        asked1781
+	JNZ        asked1780
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1781
+	JMP        asked1780
 
-near1780:
+near1779:
 	PREFETCHT0 (R9)
 
-asked1781:
+asked1780:
 	ADDQ $0x00000020, R9
 
-both1777:
+both1776:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
-	JZ          rows1775
-	JMP         row1774
+	JZ          rows1774
+	JMP         row1773
 
-rows1775:
-summed1750:
+rows1774:
+summed1749:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R8)(CX*8), Z4, Z4
@@ -21028,16 +21326,16 @@ summed1750:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R8
 	CMPQ          R8, DX
-	JLE           cols1747
+	JLE           cols1746
 
-cols1748:
+cols1747:
 	CMPQ         CX, DX
-	JGE          row1782
+	JGE          row1781
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1783
+	JZ           plain1782
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -21047,210 +21345,210 @@ cols1748:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1785
+	JNE          half1784
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1786
+	JMP          both1785
 
-half1785:
+half1784:
 	IMUL3Q $0x00000020, CX, R9
 
-both1786:
+both1785:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1787
+	JNE    far1786
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1787:
+far1786:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1788
+	JNE    half1787
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1789
+	JMP    both1788
 
-half1788:
+half1787:
 	IMUL3Q $0x00000020, CX, R11
 
-both1789:
+both1788:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1790
+	JNE    far1789
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1790:
+far1789:
 	MOVQ 16(SP), R12
 
-row1791:
+row1790:
 	VPMOVZXWD.Z (R8)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R8
 	CMPB        40(AX), $0x00
-	JNE         half1793
+	JNE         half1792
 	CMPB        42(AX), $0x00
-	JEQ         near1795
+	JEQ         near1794
 	MOVQ        R9, R13
 	ANDQ        $-64, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
-	JMP         asked1796
+	JMP         asked1795
 
-near1795:
+near1794:
 	PREFETCHT0 (R9)
 
-asked1796:
+asked1795:
 	ADDQ $0x00000040, R9
-	JMP  both1794
+	JMP  both1793
 
-half1793:
+half1792:
 	CMPB       42(AX), $0x00
-	JEQ        near1797
+	JEQ        near1796
 	TESTQ      $0x00000020, R9
-	JNZ        asked1798
+	JNZ        asked1797
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1798
+	JMP        asked1797
 
-near1797:
+near1796:
 	PREFETCHT0 (R9)
 
-asked1798:
+asked1797:
 	ADDQ $0x00000020, R9
 
-both1794:
+both1793:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R10
 	CMPB        16(AX), $0x00
-	JNE         half1799
+	JNE         half1798
 	CMPB        18(AX), $0x00
-	JEQ         near1801
+	JEQ         near1800
 	MOVQ        R11, R13
 	ANDQ        $-64, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
-	JMP         asked1802
+	JMP         asked1801
 
-near1801:
+near1800:
 	PREFETCHT0 (R11)
 
-asked1802:
+asked1801:
 	ADDQ $0x00000040, R11
-	JMP  both1800
+	JMP  both1799
 
-half1799:
+half1798:
 	CMPB       18(AX), $0x00
-	JEQ        near1803
+	JEQ        near1802
 	TESTQ      $0x00000020, R11
-	JNZ        asked1804
+	JNZ        asked1803
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1804
+	JMP        asked1803
 
-near1803:
+near1802:
 	PREFETCHT0 (R11)
 
-asked1804:
+asked1803:
 	ADDQ $0x00000020, R11
 
-both1800:
+both1799:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R12
-	JZ          rows1792
-	JMP         row1791
+	JZ          rows1791
+	JMP         row1790
 
-rows1792:
-	JMP summed1784
+rows1791:
+	JMP summed1783
 
-plain1783:
+plain1782:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1805
+	JNE    half1804
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1806
+	JMP    both1805
 
-half1805:
+half1804:
 	IMUL3Q $0x00000020, CX, R9
 
-both1806:
+both1805:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1807
+	JNE    far1806
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1807:
+far1806:
 	MOVQ 16(SP), R10
 
-row1808:
+row1807:
 	VPMOVZXWD.Z (R8)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half1810
+	JNE         half1809
 	CMPB        18(AX), $0x00
-	JEQ         near1812
+	JEQ         near1811
 	MOVQ        R9, R11
 	ANDQ        $-64, R11
 	SHRQ        $0x06, R11
 	RORB        $0x02, R11
 	SHLQ        $0x06, R11
 	PREFETCHT0  16384(R11)
-	JMP         asked1813
+	JMP         asked1812
 
-near1812:
+near1811:
 	PREFETCHT0 (R9)
 
-asked1813:
+asked1812:
 	ADDQ $0x00000040, R9
-	JMP  both1811
+	JMP  both1810
 
-half1810:
+half1809:
 	CMPB       18(AX), $0x00
-	JEQ        near1814
+	JEQ        near1813
 	TESTQ      $0x00000020, R9
-	JNZ        asked1815
+	JNZ        asked1814
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1815
+	JMP        asked1814
 
-near1814:
+near1813:
 	PREFETCHT0 (R9)
 
-asked1815:
+asked1814:
 	ADDQ $0x00000020, R9
 
-both1811:
+both1810:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
-	JZ          rows1809
-	JMP         row1808
+	JZ          rows1808
+	JMP         row1807
 
-rows1809:
-summed1784:
+rows1808:
+summed1783:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R8)(CX*8), Z4, Z4
@@ -21268,7 +21566,7 @@ summed1784:
 	VADDPD        64(R8)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R8)(CX*8)
 
-row1782:
+row1781:
 	MOVQ  8(AX), CX
 	IMULQ 16(SP), CX
 	ADDQ  CX, BX
@@ -21276,11 +21574,11 @@ row1782:
 	IMULQ 16(SP), CX
 	ADDQ  CX, SI
 	SUBQ  16(SP), DI
-	JNZ   group1711
-	JMP   done1708
+	JNZ   group1710
+	JMP   done1707
 
-wide1709:
-group1816:
+wide1708:
+group1815:
 	MOVQ    $0x00000008, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -21288,9 +21586,9 @@ group1816:
 	XORQ    CX, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JGT     cols1818
+	JGT     cols1817
 
-cols1817:
+cols1816:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -21303,7 +21601,7 @@ cols1817:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1819
+	JZ      plain1818
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -21318,52 +21616,52 @@ cols1817:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1821
+	JNE     half1820
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1822
+	JMP     both1821
 
-half1821:
+half1820:
 	IMUL3Q $0x00000010, CX, R9
 
-both1822:
+both1821:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1823
+	JNE    far1822
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1823:
+far1822:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1824
+	JNE    half1823
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1825
+	JMP    both1824
 
-half1824:
+half1823:
 	IMUL3Q $0x00000010, CX, R11
 
-both1825:
+both1824:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1826
+	JNE    far1825
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1826:
+far1825:
 	MOVQ 24(SP), R12
 
-row1827:
+row1826:
 	CMPB      40(AX), $0x00
-	JNE       half1829
+	JNE       half1828
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1830
+	JMP       both1829
 
-half1829:
+half1828:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -21377,12 +21675,12 @@ half1829:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1830:
+both1829:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1831
+	JNE        half1830
 	CMPB       42(AX), $0x00
-	JEQ        near1833
+	JEQ        near1832
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21390,43 +21688,43 @@ both1830:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1834
+	JMP        asked1833
 
-near1833:
+near1832:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1834:
+asked1833:
 	ADDQ $0x00000080, R9
-	JMP  both1832
+	JMP  both1831
 
-half1831:
+half1830:
 	CMPB       42(AX), $0x00
-	JEQ        near1835
+	JEQ        near1834
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1836
+	JMP        asked1835
 
-near1835:
+near1834:
 	PREFETCHT0 (R9)
 
-asked1836:
+asked1835:
 	ADDQ $0x00000040, R9
 
-both1832:
+both1831:
 	CMPB      16(AX), $0x00
-	JNE       half1837
+	JNE       half1836
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1838
+	JMP       both1837
 
-half1837:
+half1836:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -21440,12 +21738,12 @@ half1837:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1838:
+both1837:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1839
+	JNE        half1838
 	CMPB       18(AX), $0x00
-	JEQ        near1841
+	JEQ        near1840
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21453,34 +21751,34 @@ both1838:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1842
+	JMP        asked1841
 
-near1841:
+near1840:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 
-asked1842:
+asked1841:
 	ADDQ $0x00000080, R11
-	JMP  both1840
+	JMP  both1839
 
-half1839:
+half1838:
 	CMPB       18(AX), $0x00
-	JEQ        near1843
+	JEQ        near1842
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1844
+	JMP        asked1843
 
-near1843:
+near1842:
 	PREFETCHT0 (R11)
 
-asked1844:
+asked1843:
 	ADDQ $0x00000040, R11
 
-both1840:
+both1839:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -21498,43 +21796,43 @@ both1840:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JZ          rows1828
-	JMP         row1827
+	JZ          rows1827
+	JMP         row1826
 
-rows1828:
-	JMP summed1820
+rows1827:
+	JMP summed1819
 
-plain1819:
+plain1818:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1845
+	JNE    half1844
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1846
+	JMP    both1845
 
-half1845:
+half1844:
 	IMUL3Q $0x00000010, CX, R9
 
-both1846:
+both1845:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1847
+	JNE    far1846
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1847:
+far1846:
 	MOVQ 24(SP), R10
 
-row1848:
+row1847:
 	CMPB      16(AX), $0x00
-	JNE       half1850
+	JNE       half1849
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1851
+	JMP       both1850
 
-half1850:
+half1849:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21548,12 +21846,12 @@ half1850:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1851:
+both1850:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1852
+	JNE        half1851
 	CMPB       18(AX), $0x00
-	JEQ        near1854
+	JEQ        near1853
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21561,34 +21859,34 @@ both1851:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
-	JMP        asked1855
+	JMP        asked1854
 
-near1854:
+near1853:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1855:
+asked1854:
 	ADDQ $0x00000080, R9
-	JMP  both1853
+	JMP  both1852
 
-half1852:
+half1851:
 	CMPB       18(AX), $0x00
-	JEQ        near1856
+	JEQ        near1855
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1857
+	JMP        asked1856
 
-near1856:
+near1855:
 	PREFETCHT0 (R9)
 
-asked1857:
+asked1856:
 	ADDQ $0x00000040, R9
 
-both1853:
+both1852:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -21598,11 +21896,11 @@ both1853:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JZ          rows1849
-	JMP         row1848
+	JZ          rows1848
+	JMP         row1847
 
-rows1849:
-summed1820:
+rows1848:
+summed1819:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21616,14 +21914,14 @@ summed1820:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1817
+	JLE     cols1816
 
-cols1818:
+cols1817:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1859
+	JGT  cols1858
 
-cols1858:
+cols1857:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -21632,7 +21930,7 @@ cols1858:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1860
+	JZ      plain1859
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -21641,50 +21939,50 @@ cols1858:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1862
+	JNE     half1861
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1863
+	JMP     both1862
 
-half1862:
+half1861:
 	IMUL3Q $0x00000010, CX, R9
 
-both1863:
+both1862:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1864
+	JNE    far1863
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1864:
+far1863:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1865
+	JNE    half1864
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1866
+	JMP    both1865
 
-half1865:
+half1864:
 	IMUL3Q $0x00000010, CX, R11
 
-both1866:
+both1865:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1867
+	JNE    far1866
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1867:
+far1866:
 	MOVQ 24(SP), R12
 
-row1868:
+row1867:
 	CMPB      40(AX), $0x00
-	JNE       half1870
+	JNE       half1869
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1871
+	JMP       both1870
 
-half1870:
+half1869:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21692,54 +21990,54 @@ half1870:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1871:
+both1870:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1872
+	JNE        half1871
 	CMPB       42(AX), $0x00
-	JEQ        near1874
+	JEQ        near1873
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1875
+	JMP        asked1874
 
-near1874:
+near1873:
 	PREFETCHT0 (R9)
 
-asked1875:
+asked1874:
 	ADDQ $0x00000040, R9
-	JMP  both1873
+	JMP  both1872
 
-half1872:
+half1871:
 	CMPB       42(AX), $0x00
-	JEQ        near1876
+	JEQ        near1875
 	TESTQ      $0x00000020, R9
-	JNZ        asked1877
+	JNZ        asked1876
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1877
+	JMP        asked1876
 
-near1876:
+near1875:
 	PREFETCHT0 (R9)
 
-asked1877:
+asked1876:
 	ADDQ $0x00000020, R9
 
-both1873:
+both1872:
 	CMPB      16(AX), $0x00
-	JNE       half1878
+	JNE       half1877
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1879
+	JMP       both1878
 
-half1878:
+half1877:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -21747,47 +22045,47 @@ half1878:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1879:
+both1878:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1880
+	JNE        half1879
 	CMPB       18(AX), $0x00
-	JEQ        near1882
+	JEQ        near1881
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1883
+	JMP        asked1882
 
-near1882:
+near1881:
 	PREFETCHT0 (R11)
 
-asked1883:
+asked1882:
 	ADDQ $0x00000040, R11
-	JMP  both1881
+	JMP  both1880
 
-half1880:
+half1879:
 	CMPB       18(AX), $0x00
-	JEQ        near1884
+	JEQ        near1883
 	TESTQ      $0x00000020, R11
-	JNZ        asked1885
+	JNZ        asked1884
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1885
+	JMP        asked1884
 
-near1884:
+near1883:
 	PREFETCHT0 (R11)
 
-asked1885:
+asked1884:
 	ADDQ $0x00000020, R11
 
-both1881:
+both1880:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21797,41 +22095,41 @@ both1881:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JZ          rows1869
-	JMP         row1868
+	JZ          rows1868
+	JMP         row1867
 
-rows1869:
-	JMP summed1861
+rows1868:
+	JMP summed1860
 
-plain1860:
+plain1859:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1886
+	JNE    half1885
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1887
+	JMP    both1886
 
-half1886:
+half1885:
 	IMUL3Q $0x00000010, CX, R9
 
-both1887:
+both1886:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1888
+	JNE    far1887
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1888:
+far1887:
 	MOVQ 24(SP), R10
 
-row1889:
+row1888:
 	CMPB      16(AX), $0x00
-	JNE       half1891
+	JNE       half1890
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1892
+	JMP       both1891
 
-half1891:
+half1890:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21839,57 +22137,57 @@ half1891:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1892:
+both1891:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1893
+	JNE        half1892
 	CMPB       18(AX), $0x00
-	JEQ        near1895
+	JEQ        near1894
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1896
+	JMP        asked1895
 
-near1895:
+near1894:
 	PREFETCHT0 (R9)
 
-asked1896:
+asked1895:
 	ADDQ $0x00000040, R9
-	JMP  both1894
+	JMP  both1893
 
-half1893:
+half1892:
 	CMPB       18(AX), $0x00
-	JEQ        near1897
+	JEQ        near1896
 	TESTQ      $0x00000020, R9
-	JNZ        asked1898
+	JNZ        asked1897
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1898
+	JMP        asked1897
 
-near1897:
+near1896:
 	PREFETCHT0 (R9)
 
-asked1898:
+asked1897:
 	ADDQ $0x00000020, R9
 
-both1894:
+both1893:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JZ          rows1890
-	JMP         row1889
+	JZ          rows1889
+	JMP         row1888
 
-rows1890:
-summed1861:
+rows1889:
+summed1860:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21899,263 +22197,263 @@ summed1861:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1858
+	JLE     cols1857
 
-cols1859:
+cols1858:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1900
+	JGT  cols1899
 
-cols1899:
+cols1898:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1901
+	JZ      plain1900
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1903
+	JNE     half1902
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1904
+	JMP     both1903
 
-half1903:
+half1902:
 	IMUL3Q $0x00000010, CX, R9
 
-both1904:
+both1903:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1905
+	JNE    far1904
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1905:
+far1904:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1906
+	JNE    half1905
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1907
+	JMP    both1906
 
-half1906:
+half1905:
 	IMUL3Q $0x00000010, CX, R11
 
-both1907:
+both1906:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1908
+	JNE    far1907
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1908:
+far1907:
 	MOVQ 24(SP), R12
 
-row1909:
+row1908:
 	CMPB      40(AX), $0x00
-	JNE       half1911
+	JNE       half1910
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1912
+	JMP       both1911
 
-half1911:
+half1910:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1912:
+both1911:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1913
+	JNE        half1912
 	CMPB       42(AX), $0x00
-	JEQ        near1915
+	JEQ        near1914
 	TESTQ      $0x00000020, R9
-	JNZ        asked1916
+	JNZ        asked1915
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1916
+	JMP        asked1915
 
-near1915:
+near1914:
 	PREFETCHT0 (R9)
 
-asked1916:
+asked1915:
 	ADDQ $0x00000020, R9
-	JMP  both1914
+	JMP  both1913
 
-half1913:
+half1912:
 	CMPB       42(AX), $0x00
-	JEQ        near1917
+	JEQ        near1916
 	TESTQ      $0x00000030, R9
-	JNZ        asked1918
+	JNZ        asked1917
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1918
+	JMP        asked1917
 
-near1917:
+near1916:
 	PREFETCHT0 (R9)
 
-asked1918:
+asked1917:
 	ADDQ $0x00000010, R9
 
-both1914:
+both1913:
 	CMPB      16(AX), $0x00
-	JNE       half1919
+	JNE       half1918
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1920
+	JMP       both1919
 
-half1919:
+half1918:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1920:
+both1919:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1921
+	JNE        half1920
 	CMPB       18(AX), $0x00
-	JEQ        near1923
+	JEQ        near1922
 	TESTQ      $0x00000020, R11
-	JNZ        asked1924
+	JNZ        asked1923
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1924
+	JMP        asked1923
 
-near1923:
+near1922:
 	PREFETCHT0 (R11)
 
-asked1924:
+asked1923:
 	ADDQ $0x00000020, R11
-	JMP  both1922
+	JMP  both1921
 
-half1921:
+half1920:
 	CMPB       18(AX), $0x00
-	JEQ        near1925
+	JEQ        near1924
 	TESTQ      $0x00000030, R11
-	JNZ        asked1926
+	JNZ        asked1925
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1926
+	JMP        asked1925
 
-near1925:
+near1924:
 	PREFETCHT0 (R11)
 
-asked1926:
+asked1925:
 	ADDQ $0x00000010, R11
 
-both1922:
+both1921:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1910
-	JMP         row1909
+	JZ          rows1909
+	JMP         row1908
 
-rows1910:
-	JMP summed1902
+rows1909:
+	JMP summed1901
 
-plain1901:
+plain1900:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1927
+	JNE    half1926
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1928
+	JMP    both1927
 
-half1927:
+half1926:
 	IMUL3Q $0x00000010, CX, R9
 
-both1928:
+both1927:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1929
+	JNE    far1928
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1929:
+far1928:
 	MOVQ 24(SP), R10
 
-row1930:
+row1929:
 	CMPB      16(AX), $0x00
-	JNE       half1932
+	JNE       half1931
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1933
+	JMP       both1932
 
-half1932:
+half1931:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1933:
+both1932:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1934
+	JNE        half1933
 	CMPB       18(AX), $0x00
-	JEQ        near1936
+	JEQ        near1935
 	TESTQ      $0x00000020, R9
-	JNZ        asked1937
+	JNZ        asked1936
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1937
+	JMP        asked1936
 
-near1936:
+near1935:
 	PREFETCHT0 (R9)
 
-asked1937:
+asked1936:
 	ADDQ $0x00000020, R9
-	JMP  both1935
+	JMP  both1934
 
-half1934:
+half1933:
 	CMPB       18(AX), $0x00
-	JEQ        near1938
+	JEQ        near1937
 	TESTQ      $0x00000030, R9
-	JNZ        asked1939
+	JNZ        asked1938
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1939
+	JMP        asked1938
 
-near1938:
+near1937:
 	PREFETCHT0 (R9)
 
-asked1939:
+asked1938:
 	ADDQ $0x00000010, R9
 
-both1935:
+both1934:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1931
-	JMP         row1930
+	JZ          rows1930
+	JMP         row1929
 
-rows1931:
-summed1902:
+rows1930:
+summed1901:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22163,266 +22461,266 @@ summed1902:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1899
+	JLE     cols1898
 
-cols1900:
+cols1899:
 	CMPQ    CX, DX
-	JGE     row1940
+	JGE     row1939
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1941
+	JZ      plain1940
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1943
+	JNE     half1942
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1944
+	JMP     both1943
 
-half1943:
+half1942:
 	IMUL3Q $0x00000010, CX, R9
 
-both1944:
+both1943:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1945
+	JNE    far1944
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1945:
+far1944:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1946
+	JNE    half1945
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1947
+	JMP    both1946
 
-half1946:
+half1945:
 	IMUL3Q $0x00000010, CX, R11
 
-both1947:
+both1946:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1948
+	JNE    far1947
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1948:
+far1947:
 	MOVQ 24(SP), R12
 
-row1949:
+row1948:
 	CMPB        40(AX), $0x00
-	JNE         half1951
+	JNE         half1950
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1952
+	JMP         both1951
 
-half1951:
+half1950:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1952:
+both1951:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1953
+	JNE        half1952
 	CMPB       42(AX), $0x00
-	JEQ        near1955
+	JEQ        near1954
 	TESTQ      $0x00000020, R9
-	JNZ        asked1956
+	JNZ        asked1955
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1956
+	JMP        asked1955
 
-near1955:
+near1954:
 	PREFETCHT0 (R9)
 
-asked1956:
+asked1955:
 	ADDQ $0x00000020, R9
-	JMP  both1954
+	JMP  both1953
 
-half1953:
+half1952:
 	CMPB       42(AX), $0x00
-	JEQ        near1957
+	JEQ        near1956
 	TESTQ      $0x00000030, R9
-	JNZ        asked1958
+	JNZ        asked1957
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1958
+	JMP        asked1957
 
-near1957:
+near1956:
 	PREFETCHT0 (R9)
 
-asked1958:
+asked1957:
 	ADDQ $0x00000010, R9
 
-both1954:
+both1953:
 	CMPB        16(AX), $0x00
-	JNE         half1959
+	JNE         half1958
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1960
+	JMP         both1959
 
-half1959:
+half1958:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1960:
+both1959:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1961
+	JNE        half1960
 	CMPB       18(AX), $0x00
-	JEQ        near1963
+	JEQ        near1962
 	TESTQ      $0x00000020, R11
-	JNZ        asked1964
+	JNZ        asked1963
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1964
+	JMP        asked1963
 
-near1963:
+near1962:
 	PREFETCHT0 (R11)
 
-asked1964:
+asked1963:
 	ADDQ $0x00000020, R11
-	JMP  both1962
+	JMP  both1961
 
-half1961:
+half1960:
 	CMPB       18(AX), $0x00
-	JEQ        near1965
+	JEQ        near1964
 	TESTQ      $0x00000030, R11
-	JNZ        asked1966
+	JNZ        asked1965
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1966
+	JMP        asked1965
 
-near1965:
+near1964:
 	PREFETCHT0 (R11)
 
-asked1966:
+asked1965:
 	ADDQ $0x00000010, R11
 
-both1962:
+both1961:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1950
-	JMP         row1949
+	JZ          rows1949
+	JMP         row1948
 
-rows1950:
-	JMP summed1942
+rows1949:
+	JMP summed1941
 
-plain1941:
+plain1940:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1967
+	JNE    half1966
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1968
+	JMP    both1967
 
-half1967:
+half1966:
 	IMUL3Q $0x00000010, CX, R9
 
-both1968:
+both1967:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1969
+	JNE    far1968
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1969:
+far1968:
 	MOVQ 24(SP), R10
 
-row1970:
+row1969:
 	CMPB        16(AX), $0x00
-	JNE         half1972
+	JNE         half1971
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1973
+	JMP         both1972
 
-half1972:
+half1971:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1973:
+both1972:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1974
+	JNE        half1973
 	CMPB       18(AX), $0x00
-	JEQ        near1976
+	JEQ        near1975
 	TESTQ      $0x00000020, R9
-	JNZ        asked1977
+	JNZ        asked1976
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1977
+	JMP        asked1976
 
-near1976:
+near1975:
 	PREFETCHT0 (R9)
 
-asked1977:
+asked1976:
 	ADDQ $0x00000020, R9
-	JMP  both1975
+	JMP  both1974
 
-half1974:
+half1973:
 	CMPB       18(AX), $0x00
-	JEQ        near1978
+	JEQ        near1977
 	TESTQ      $0x00000030, R9
-	JNZ        asked1979
+	JNZ        asked1978
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1979
+	JMP        asked1978
 
-near1978:
+near1977:
 	PREFETCHT0 (R9)
 
-asked1979:
+asked1978:
 	ADDQ $0x00000010, R9
 
-both1975:
+both1974:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1971
-	JMP         row1970
+	JZ          rows1970
+	JMP         row1969
 
-rows1971:
-summed1942:
+rows1970:
+summed1941:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1940:
+row1939:
 	MOVQ  8(AX), CX
 	IMULQ 24(SP), CX
 	ADDQ  CX, BX
@@ -22430,16 +22728,16 @@ row1940:
 	IMULQ 24(SP), CX
 	ADDQ  CX, SI
 	SUBQ  24(SP), DI
-	JNZ   group1816
+	JNZ   group1815
 
-done1708:
+done1707:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $44376-8
+TEXT ·argmaxAVX512(SB), $44392-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -22452,40 +22750,46 @@ TEXT ·argmaxAVX512(SB), $44376-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      16(AX), $0x00
-	JNE       half1982
+	JNE       half1981
 	CMPQ      DX, $0x18
-	JMP       both1983
+	JMP       both1982
 
-half1982:
+half1981:
 	CMPQ DX, $0x28
 
-both1983:
-	JGT          longer1981
+both1982:
+	JGT          longer1980
 	CMPB         16(AX), $0x00
-	JNE          half1984
+	JNE          half1983
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         32(SP), BX
+	LEAQ         40(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1986:
+far1985:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1986
-	MOVQ DI, 24(SP)
+	JLT  far1985
+	MOVQ DI, 32(SP)
 
-rows1987:
+rows1986:
 	MOVQ          24(AX), SI
 	SUBQ          CX, SI
 	MOVQ          $0x00000010, DI
 	CMPQ          SI, DI
 	CMOVQGT       DI, SI
+	XORQ          DI, DI
+	CMPQ          SI, DI
+	CMOVQLT       DI, SI
 	MOVQ          SI, 16(SP)
+	MOVQ          16(SP), SI
+	LEAQ          -1(CX)(SI*1), SI
+	MOVQ          SI, 24(SP)
 	VBROADCASTSS  elementff800000<>+0(SB), Z0
 	MOVQ          CX, SI
 	MOVQ          8(AX), DI
@@ -22507,14 +22811,14 @@ rows1987:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1989
+	JLE           have1988
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
 	VPBROADCASTD  R9, Z1
 	VPADDD        elementNumbers<>+0(SB), Z1, Z1
-	VPBROADCASTD  24(AX), Z2
-	VPADDD.BCST   elementffffffff<>+0(SB), Z2, Z2
+	MOVQ          24(SP), R9
+	VPBROADCASTD  R9, Z2
 	VPMINUD       Z2, Z1, Z1
 	VPBROADCASTQ  DI, Z2
 	VPBROADCASTQ  SI, Z3
@@ -22522,64 +22826,63 @@ rows1987:
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z2, Z4, Z4
 	VPADDQ        Z3, Z4, Z4
-	VMOVDQU64     Z4, 16224(SP)
+	VMOVDQU64     Z4, 16232(SP)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VPMOVZXDQ     Y1, Z1
 	VPMULUDQ      Z2, Z1, Z1
 	VPADDQ        Z3, Z1, Z1
-	VMOVDQU64     Z1, 16288(SP)
+	VMOVDQU64     Z1, 16296(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	ADDQ          R9, R9
 	XORQ          SI, SI
 	MOVQ          R9, R10
-	MOVQ          16(SP), R11
-	LEAQ          -1(CX)(R11*1), R11
 	ADDQ          $0x0f, R10
 	ANDQ          $-16, R10
+	MOVQ          24(SP), R11
 	IMULQ         8(AX), R11
 	ADDQ          (AX), R11
 	ADDQ          R10, R11
 	CMPQ          R11, R8
-	JGT           exact1992
+	JGT           exact1991
 	MOVQ          R10, R9
 
-exact1992:
-piece1993:
+exact1991:
+piece1992:
 	CMPQ            R9, $0x10
-	JLT             short1994
-	MOVQ            16224(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z1
+	JLT             short1993
 	MOVQ            16232(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z2
+	VBROADCASTF32X4 (R8)(SI*1), Z1
 	MOVQ            16240(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
+	VBROADCASTF32X4 (R8)(SI*1), Z2
 	MOVQ            16248(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
+	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            16256(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z1, Z1
+	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            16264(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z1, Z1
 	MOVQ            16272(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
 	MOVQ            16280(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
 	MOVQ            16288(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z1, Z1
+	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
 	MOVQ            16296(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z1, Z1
 	MOVQ            16304(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
 	MOVQ            16312(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
 	MOVQ            16320(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z1, Z1
+	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
 	MOVQ            16328(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z1, Z1
 	MOVQ            16336(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
 	MOVQ            16344(SP), R8
+	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
+	MOVQ            16352(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
 	VUNPCKLPS       Z2, Z1, Z5
 	VUNPCKHPS       Z2, Z1, Z2
@@ -22596,66 +22899,66 @@ piece1993:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece1993
+	JMP             piece1992
 
-short1994:
+short1993:
 	TESTQ        R9, R9
-	JZ           pieces1995
+	JZ           pieces1994
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         16224(SP), R8
+	MOVQ         16232(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VMOVDQU16.Z  (R8)(SI*1), K1, X2
 	VINSERTF32X4 $0x00, X2, Z1, Z1
-	MOVQ         16232(SP), R8
+	MOVQ         16240(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VMOVDQU16.Z  (R8)(SI*1), K1, X3
 	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         16240(SP), R8
+	MOVQ         16248(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMOVDQU16.Z  (R8)(SI*1), K1, X4
 	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16248(SP), R8
+	MOVQ         16256(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16256(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z1, Z1
 	MOVQ         16264(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z2, Z2
+	VINSERTF32X4 $0x01, X5, Z1, Z1
 	MOVQ         16272(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z3, Z3
+	VINSERTF32X4 $0x01, X5, Z2, Z2
 	MOVQ         16280(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z4, Z4
+	VINSERTF32X4 $0x01, X5, Z3, Z3
 	MOVQ         16288(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z1, Z1
+	VINSERTF32X4 $0x01, X5, Z4, Z4
 	MOVQ         16296(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z2, Z2
+	VINSERTF32X4 $0x02, X5, Z1, Z1
 	MOVQ         16304(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z3, Z3
+	VINSERTF32X4 $0x02, X5, Z2, Z2
 	MOVQ         16312(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z4, Z4
+	VINSERTF32X4 $0x02, X5, Z3, Z3
 	MOVQ         16320(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x03, X5, Z1, Z1
+	VINSERTF32X4 $0x02, X5, Z4, Z4
 	MOVQ         16328(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x03, X5, Z2, Z2
+	VINSERTF32X4 $0x03, X5, Z1, Z1
 	MOVQ         16336(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x03, X5, Z3, Z3
+	VINSERTF32X4 $0x03, X5, Z2, Z2
 	MOVQ         16344(SP), R8
+	VMOVDQU16.Z  (R8)(SI*1), K1, X5
+	VINSERTF32X4 $0x03, X5, Z3, Z3
+	MOVQ         16352(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x03, X5, Z4, Z4
 	VUNPCKLPS    Z2, Z1, Z5
@@ -22672,10 +22975,10 @@ short1994:
 	VMOVUPS      Z2, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces1995:
-	JMP read1991
+pieces1994:
+	JMP read1990
 
-have1989:
+have1988:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -22685,7 +22988,7 @@ have1989:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece1996:
+piece1995:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R9), Z1, Z1
 	VINSERTF32X4    $0x02, (R10), Z1, Z1
@@ -22720,9 +23023,9 @@ piece1996:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1996
+	JG              piece1995
 
-read1991:
+read1990:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -22741,14 +23044,14 @@ read1991:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1997:
+four1996:
 	VMAXPS       (BX)(SI*1), Z0, Z0
 	VMAXPS       64(BX)(SI*1), Z1, Z1
 	VMAXPS       128(BX)(SI*1), Z2, Z2
 	VMAXPS       192(BX)(SI*1), Z3, Z3
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1997
+	JLT          four1996
 	VMAXPS       Z1, Z0, Z0
 	VMAXPS       Z3, Z2, Z2
 	VMAXPS       Z2, Z0, Z0
@@ -22756,49 +23059,49 @@ four1997:
 	MOVQ         24(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
-	ADDQ         24(SP), DI
+	ADDQ         32(SP), DI
 	ADDQ         $0x00, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near1998
+	JEQ          near1997
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked1999
+	JMP          asked1998
 
-near1998:
-asked1999:
+near1997:
+asked1998:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four2000:
+four1999:
 	CMPB       18(AX), $0x00
-	JEQ        near2001
+	JEQ        near2000
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same2003
+	JNZ        same2002
 	ADDQ       $0x00003000, SI
 
-same2003:
-	JMP asked2002
+same2002:
+	JMP asked2001
 
-near2001:
+near2000:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked2002:
+asked2001:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -22812,7 +23115,7 @@ asked2002:
 	VPMINUD.BCST 12(R9)(R10*1), Z1, K1, Z1
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four2000
+	JLT          four1999
 	VPBROADCASTD DX, Z0
 	VPCMPUD      $0x01, Z0, Z1, K1
 	VMOVDQU32.Z  Z1, K1, Z1
@@ -22822,88 +23125,96 @@ asked2002:
 	KMOVW        DI, K1
 	MOVQ         40(AX), SI
 	VMOVDQU32    Z1, K1, (SI)(CX*4)
-	ADDQ         $0x10, CX
+	MOVQ         16(SP), SI
+	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows1987
-	JMP          both1985
+	JLT          rows1986
+	JMP          both1984
 
-half1984:
+half1983:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         16368(SP), BX
+	LEAQ         16384(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2004:
+far2003:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far2004
-	MOVQ  DI, 16360(SP)
+	JLT   far2003
+	MOVQ  DI, 16376(SP)
 	MOVQ  $-1, SI
 	BZHIQ DX, SI, SI
 	KMOVD SI, K2
 	SHRQ  $0x20, SI
 	KMOVD SI, K3
 
-rows2005:
+rows2004:
 	MOVQ    24(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000020, DI
 	CMPQ    SI, DI
 	CMOVQGT DI, SI
-	MOVQ    SI, 16352(SP)
+	XORQ    DI, DI
+	CMPQ    SI, DI
+	CMOVQLT DI, SI
+	MOVQ    SI, 16360(SP)
+	MOVQ    16360(SP), SI
+	LEAQ    -1(CX)(SI*1), SI
+	MOVQ    SI, 16368(SP)
 	MOVQ    CX, SI
-	MOVQ    16352(SP), DI
-	LEAQ    -1(CX)(DI*1), DI
 	MOVQ    24(AX), R8
 	MOVQ    8(AX), R9
 	MOVQ    DX, R10
 	ADDQ    R10, R10
-	MOVQ    DX, R11
+	MOVQ    DX, DI
 	NEGQ    R10
 	ANDQ    $0x0f, R10
-	CMPQ    R11, $0x08
-	JGT     more2010
+	CMPQ    DI, $0x08
+	JGT     more2009
 	MOVQ    $0x00000040, R10
-	SHLQ    $0x03, R11
-	SUBQ    R11, R10
+	SHLQ    $0x03, DI
+	SUBQ    DI, R10
 
-more2010:
-	CMPQ  16352(SP), $0x20
-	JNE   few2007
+more2009:
+	CMPQ  16360(SP), $0x20
+	JNE   few2006
 	DECQ  R8
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
+	MOVQ  16368(SP), DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few2007
+	JGT   few2006
 	IMULQ R9, SI
 	ADDQ  (AX), SI
-	MOVQ  SI, 44336(SP)
-	MOVQ  R9, 44344(SP)
-	JMP   found2009
+	MOVQ  SI, 44352(SP)
+	MOVQ  R9, 44360(SP)
+	JMP   found2008
 
-few2007:
+few2006:
 	LEAQ 23680(BX), DI
-	MOVQ DI, 44336(SP)
+	MOVQ DI, 44352(SP)
 	MOVQ $0x00000080, SI
-	MOVQ SI, 44344(SP)
+	MOVQ SI, 44360(SP)
 	LEAQ 4096(DI), SI
-	MOVQ SI, 44352(SP)
+	MOVQ SI, 44368(SP)
 	XORQ SI, SI
 
-copy2011:
-	MOVQ        16352(SP), R9
-	LEAQ        -1(CX)(R9*1), R9
+copy2010:
+	MOVQ        24(AX), R9
 	LEAQ        (CX)(SI*1), R8
+	DECQ        R9
 	CMPQ        R8, R9
 	CMOVQGT     R9, R8
+	CMPQ        R8, 16368(SP)
+	CMOVQGT     16368(SP), R8
 	IMULQ       8(AX), R8
 	ADDQ        (AX), R8
 	VMOVDQU16.Z (R8), K2, Z0
@@ -22913,15 +23224,15 @@ copy2011:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy2011
+	JLT         copy2010
 
-found2009:
+found2008:
 	CMPQ         DX, $0x08
-	JGT          more2012
+	JGT          more2011
 	MOVQ         DX, SI
 	ADDQ         SI, SI
-	CMPQ         SI, 44344(SP)
-	JNE          more2012
+	CMPQ         SI, 44360(SP)
+	JNE          more2011
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -22940,7 +23251,7 @@ found2009:
 	BZHIQ        R8, SI, SI
 	ORQ          R9, SI
 	KMOVD        SI, K4
-	MOVQ         44336(SP), SI
+	MOVQ         44352(SP), SI
 	VMOVAPS      Z1, Z2
 	VPERMW       (SI), Z0, K4, Z2
 	ADDQ         DI, SI
@@ -22988,29 +23299,29 @@ found2009:
 	VMOVUPS      Z0, 192(BX)
 	VMOVUPS      Z2, 320(BX)
 	VMOVUPS      Z1, 448(BX)
-	JMP          read2013
+	JMP          read2012
 
-more2012:
+more2011:
 	XORQ SI, SI
-	MOVQ SI, 44360(SP)
+	MOVQ SI, 44376(SP)
 
-half2014:
+half2013:
 	LEAQ  (BX), R9
-	ADDQ  44360(SP), R9
+	ADDQ  44376(SP), R9
 	MOVQ  DX, R10
 	ADDQ  R10, R10
-	MOVQ  44344(SP), DI
-	MOVQ  44360(SP), R8
+	MOVQ  44360(SP), DI
+	MOVQ  44376(SP), R8
 	SHRQ  $0x02, R8
 	IMULQ DI, R8
-	MOVQ  44336(SP), SI
+	MOVQ  44352(SP), SI
 	ADDQ  R8, SI
 	LEAQ  (DI)(DI*2), R8
 	LEAQ  (SI)(DI*4), R11
 	LEAQ  (R11)(DI*4), R12
 	LEAQ  (R12)(DI*4), R13
 
-piece2015:
+piece2014:
 	VBROADCASTF32X4 (SI), Z0
 	VINSERTF32X4    $0x01, (R11), Z0, Z0
 	VINSERTF32X4    $0x02, (R12), Z0, Z0
@@ -23045,13 +23356,13 @@ piece2015:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece2015
-	ADDQ            $0x40, 44360(SP)
-	CMPQ            44360(SP), $0x40
-	JEQ             half2014
+	JG              piece2014
+	ADDQ            $0x40, 44376(SP)
+	CMPQ            44376(SP), $0x40
+	JEQ             half2013
 	MOVQ            DX, SI
 	TESTQ           $0x00000001, SI
-	JZ              even2017
+	JZ              even2016
 	SHLQ            $0x06, SI
 	VBROADCASTSS    elementffffffff<>+0(SB), Z0
 	VMOVDQU64       -64(BX)(SI*1), Z1
@@ -23061,27 +23372,27 @@ piece2015:
 	VMOVDQU16       Z0, K1, Z1
 	VMOVDQU64       Z1, (BX)(SI*1)
 
-even2017:
-read2013:
+even2016:
+read2012:
 	MOVQ    24(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
-	ADDQ    16360(SP), DI
+	ADDQ    16376(SP), DI
 	ADDQ    $0x00, DI
 	CMPQ    SI, DI
 	CMOVQGT DI, SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	CMPB    18(AX), $0x00
-	JEQ     near2018
+	JEQ     near2017
 	ANDQ    $-256, SI
 	SHRQ    $0x06, SI
 	RORB    $0x02, SI
 	SHLQ    $0x06, SI
-	JMP     asked2019
+	JMP     asked2018
 
-near2018:
-asked2019:
+near2017:
+asked2018:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element80008000<>+0(SB), Z4
@@ -23092,29 +23403,29 @@ asked2019:
 	SHLQ         $0x06, R8
 	LEAQ         elementPairs<>+0(SB), R9
 
-pair2020:
+pair2019:
 	VBROADCASTSS (R9), Z5
 	CMPB         18(AX), $0x00
-	JEQ          near2021
+	JEQ          near2020
 	PREFETCHT0   16384(SI)
 	PREFETCHT0   20480(SI)
 	ADDQ         $0x00002000, SI
 	TESTL        $0x00002000, SI
-	JNZ          same2023
+	JNZ          same2022
 	ADDQ         $-16320, SI
 	TESTL        $0x00000fc0, SI
-	JNZ          same2023
+	JNZ          same2022
 	ADDQ         $0x00003000, SI
 
-same2023:
-	JMP asked2022
+same2022:
+	JMP asked2021
 
-near2021:
+near2020:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 
-asked2022:
+asked2021:
 	VMOVDQU64    (BX)(DI*1), Z6
 	VPMOVW2M     Z6, K4
 	VPSUBW       Z6, Z4, K4, Z6
@@ -23130,7 +23441,7 @@ asked2022:
 	ADDQ         $0x04, R9
 	ADDQ         $0x00000080, DI
 	CMPQ         DI, R8
-	JLT          pair2020
+	JLT          pair2019
 	VPSLLD       $0x10, Z0, Z4
 	KNOTD        K1, K4
 	VMOVDQU16    Z2, K4, Z4
@@ -23147,7 +23458,7 @@ asked2022:
 	VPANDND      Z2, Z0, Z0
 	VPANDND      Z2, Z1, Z1
 	MOVQ         40(AX), SI
-	MOVQ         16352(SP), DI
+	MOVQ         16360(SP), DI
 	MOVQ         $-1, R8
 	BZHIQ        DI, R8, R8
 	KMOVW        R8, K4
@@ -23155,42 +23466,43 @@ asked2022:
 	KMOVW        R8, K5
 	VMOVUPS      Z0, K4, (SI)(CX*4)
 	VMOVUPS      Z1, K5, 64(SI)(CX*4)
-	ADDQ         $0x20, CX
+	MOVQ         16360(SP), SI
+	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows2005
+	JLT          rows2004
 
-both1985:
-	JMP done1980
+both1984:
+	JMP done1979
 
-longer1981:
+longer1980:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip2024
+	JEQ   skip2023
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip2024:
-	MOVQ DI, 44368(SP)
+skip2023:
+	MOVQ DI, 44384(SP)
 	MOVQ 24(AX), R8
 
-rows2025:
-	CMPQ BX, 44368(SP)
-	JGE  none2026
+rows2024:
+	CMPQ BX, 44384(SP)
+	JGE  none2025
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2027
+	JMP  row2026
 
-none2026:
+none2025:
 	XORQ DI, DI
 
-row2027:
+row2026:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -23200,60 +23512,60 @@ row2027:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2029
+	JGT          cols2028
 
-cols2028:
+cols2027:
 	CMPB       16(AX), $0x00
-	JNE        half2030
+	JNE        half2029
 	TESTQ      DI, DI
-	JZ         near2032
+	JZ         near2031
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2034
+	JNZ        same2033
 	ADDQ       $0x00003000, DI
 
-same2034:
-	JMP asked2033
+same2033:
+	JMP asked2032
 
-near2032:
+near2031:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked2033:
+asked2032:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both2031
+	JMP    both2030
 
-half2030:
+half2029:
 	TESTQ      DI, DI
-	JZ         near2035
+	JZ         near2034
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2036
+	JNZ        asked2035
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2037
+	JNZ        same2036
 	ADDQ       $0x00003000, DI
 
-same2037:
-	JMP asked2036
+same2036:
+	JMP asked2035
 
-near2035:
+near2034:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked2036:
+asked2035:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -23265,197 +23577,197 @@ asked2036:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both2031:
+both2030:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols2028
+	JLE  cols2027
 
-cols2029:
+cols2028:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols2039
+	JGT  cols2038
 
-cols2038:
+cols2037:
 	CMPB       16(AX), $0x00
-	JNE        half2040
+	JNE        half2039
 	TESTQ      DI, DI
-	JZ         near2042
+	JZ         near2041
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2043
+	JNZ        asked2042
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2044
+	JNZ        same2043
 	ADDQ       $0x00003000, DI
 
-same2044:
-	JMP asked2043
+same2043:
+	JMP asked2042
 
-near2042:
+near2041:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked2043:
+asked2042:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both2041
+	JMP    both2040
 
-half2040:
+half2039:
 	TESTQ      DI, DI
-	JZ         near2045
+	JZ         near2044
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2046
+	JNZ        asked2045
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2047
+	JNZ        same2046
 	ADDQ       $0x00003000, DI
 
-same2047:
-	JMP asked2046
+same2046:
+	JMP asked2045
 
-near2045:
+near2044:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2046:
+asked2045:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both2041:
+both2040:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols2038
+	JLE  cols2037
 
-cols2039:
+cols2038:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols2049
+	JGT  cols2048
 
-cols2048:
+cols2047:
 	CMPB       16(AX), $0x00
-	JNE        half2050
+	JNE        half2049
 	TESTQ      DI, DI
-	JZ         near2052
+	JZ         near2051
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2053
+	JNZ        asked2052
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2054
+	JNZ        same2053
 	ADDQ       $0x00003000, DI
 
-same2054:
-	JMP asked2053
+same2053:
+	JMP asked2052
 
-near2052:
+near2051:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2053:
+asked2052:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2051
+	JMP     both2050
 
-half2050:
+half2049:
 	TESTQ      DI, DI
-	JZ         near2055
+	JZ         near2054
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2056
+	JNZ        asked2055
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2057
+	JNZ        same2056
 	ADDQ       $0x00003000, DI
 
-same2057:
-	JMP asked2056
+same2056:
+	JMP asked2055
 
-near2055:
+near2054:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2056:
+asked2055:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2051:
+both2050:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2048
+	JLE    cols2047
 
-cols2049:
+cols2048:
 	CMPQ       CX, DX
-	JGE        row2058
+	JGE        row2057
 	CMPB       16(AX), $0x00
-	JNE        half2059
+	JNE        half2058
 	TESTQ      DI, DI
-	JZ         near2061
+	JZ         near2060
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2062
+	JNZ        asked2061
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2063
+	JNZ        same2062
 	ADDQ       $0x00003000, DI
 
-same2063:
-	JMP asked2062
+same2062:
+	JMP asked2061
 
-near2061:
+near2060:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2062:
+asked2061:
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both2060
+	JMP       both2059
 
-half2059:
+half2058:
 	TESTQ      DI, DI
-	JZ         near2064
+	JZ         near2063
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2065
+	JNZ        asked2064
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2066
+	JNZ        same2065
 	ADDQ       $0x00003000, DI
 
-same2066:
-	JMP asked2065
+same2065:
+	JMP asked2064
 
-near2064:
+near2063:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2065:
+asked2064:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2060:
+both2059:
 	VBLENDMPS Z1, Z0, K2, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2058:
+row2057:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -23470,53 +23782,53 @@ row2058:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2068:
+next2067:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last2070
+	JGT     last2069
 	CMPB    16(AX), $0x00
-	JNE     half2071
+	JNE     half2070
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2072
+	JMP     both2071
 
-half2071:
+half2070:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2072:
+both2071:
 	VCMPPS $0x00, Z0, Z1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2067
+	JNZ    found2066
 	ADDQ   $0x10, CX
-	JMP    next2068
+	JMP    next2067
 
-last2070:
+last2069:
 	CMPQ      CX, DX
-	JGE       end2069
+	JGE       end2068
 	CMPB      16(AX), $0x00
-	JNE       half2073
+	JNE       half2072
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both2074
+	JMP       both2073
 
-half2073:
+half2072:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2074:
+both2073:
 	VCMPPS $0x00, Z0, Z1, K1
 	KANDW  K2, K1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2067
+	JNZ    found2066
 	MOVQ   DX, CX
-	JMP    end2069
+	JMP    end2068
 
-found2067:
+found2066:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2069:
+end2068:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -23524,9 +23836,9 @@ end2069:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2025
+	JNZ     rows2024
 
-done1980:
+done1979:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23552,9 +23864,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2076
+	JGT       cols2075
 
-cols2075:
+cols2074:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -23584,11 +23896,11 @@ cols2075:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2075
+	JLE          cols2074
 
-cols2076:
+cols2075:
 	CMPQ         CX, DX
-	JGE          row2077
+	JGE          row2076
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -23616,7 +23928,7 @@ cols2076:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2077:
+row2076:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23640,77 +23952,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2079
+	JGT       cols2078
 
-cols2078:
+cols2077:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2080
+	JZ           skip2079
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2081
+	JNE          first2080
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2081:
+first2080:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2082
+	JEQ         plain2081
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2083
+	JMP         moved2082
 
-plain2082:
+plain2081:
 	VMOVAPS Z3, Z1
 
-moved2083:
-skip2080:
+moved2082:
+skip2079:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2078
+	JLE          cols2077
 
-cols2079:
+cols2078:
 	CMPQ         CX, DX
-	JGE          row2084
+	JGE          row2083
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2085
+	JZ           skip2084
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2086
+	JNE          first2085
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2086:
+first2085:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2087
+	JEQ         plain2086
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2088
+	JMP         moved2087
 
-plain2087:
+plain2086:
 	VMOVAPS Z3, Z1
 
-moved2088:
-skip2085:
+moved2087:
+skip2084:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2084:
+row2083:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23733,31 +24045,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2089:
+rows2088:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2091
+	JGT  cols2090
 
-cols2090:
+cols2089:
 	CMPB       16(AX), $0x00
-	JNE        half2092
+	JNE        half2091
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2093
+	JMP        both2092
 
-half2092:
+half2091:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2093:
+both2092:
 	CMPB      16(AX), $0x00
-	JNE       half2094
+	JNE       half2093
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2095
+	JMP       both2094
 
-half2094:
+half2093:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23771,25 +24083,25 @@ half2094:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2095:
+both2094:
 	CMPB       40(AX), $0x00
-	JNE        half2096
+	JNE        half2095
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2097
+	JMP        both2096
 
-half2096:
+half2095:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2097:
+both2096:
 	CMPB      40(AX), $0x00
-	JNE       half2098
+	JNE       half2097
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2099
+	JMP       both2098
 
-half2098:
+half2097:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -23803,7 +24115,7 @@ half2098:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2099:
+both2098:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -23811,30 +24123,30 @@ both2099:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2090
+	JLE         cols2089
 
-cols2091:
+cols2090:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2101
+	JGT  cols2100
 
-cols2100:
+cols2099:
 	CMPB       16(AX), $0x00
-	JNE        half2102
+	JNE        half2101
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2103
+	JMP        both2102
 
-half2102:
+half2101:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2103:
+both2102:
 	CMPB      16(AX), $0x00
-	JNE       half2104
+	JNE       half2103
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2105
+	JMP       both2104
 
-half2104:
+half2103:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23842,23 +24154,23 @@ half2104:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2105:
+both2104:
 	CMPB       40(AX), $0x00
-	JNE        half2106
+	JNE        half2105
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2107
+	JMP        both2106
 
-half2106:
+half2105:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2107:
+both2106:
 	CMPB      40(AX), $0x00
-	JNE       half2108
+	JNE       half2107
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2109
+	JMP       both2108
 
-half2108:
+half2107:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -23866,140 +24178,140 @@ half2108:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2109:
+both2108:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2100
+	JLE         cols2099
 
-cols2101:
+cols2100:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2111
+	JGT  cols2110
 
-cols2110:
+cols2109:
 	CMPB       16(AX), $0x00
-	JNE        half2112
+	JNE        half2111
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2113
+	JMP        both2112
 
-half2112:
+half2111:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2113:
+both2112:
 	CMPB      16(AX), $0x00
-	JNE       half2114
+	JNE       half2113
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2115
+	JMP       both2114
 
-half2114:
+half2113:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2115:
+both2114:
 	CMPB       40(AX), $0x00
-	JNE        half2116
+	JNE        half2115
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2117
+	JMP        both2116
 
-half2116:
+half2115:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2117:
+both2116:
 	CMPB      40(AX), $0x00
-	JNE       half2118
+	JNE       half2117
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2119
+	JMP       both2118
 
-half2118:
+half2117:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2119:
+both2118:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2110
+	JLE         cols2109
 
-cols2111:
+cols2110:
 	CMPQ       CX, DX
-	JGE        row2120
+	JGE        row2119
 	CMPB       16(AX), $0x00
-	JNE        half2121
+	JNE        half2120
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2122
+	JMP        both2121
 
-half2121:
+half2120:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2122:
+both2121:
 	CMPB       16(AX), $0x00
-	JNE        half2123
+	JNE        half2122
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2124
+	JMP        both2123
 
-half2123:
+half2122:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2125:
+copy2124:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2125
+	JNZ       copy2124
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2124:
+both2123:
 	CMPB       40(AX), $0x00
-	JNE        half2126
+	JNE        half2125
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2127
+	JMP        both2126
 
-half2126:
+half2125:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2127:
+both2126:
 	CMPB       40(AX), $0x00
-	JNE        half2128
+	JNE        half2127
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2129
+	JMP        both2128
 
-half2128:
+half2127:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2130:
+copy2129:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2130
+	JNZ       copy2129
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2129:
+both2128:
 	VFMADD231PD Y5, Y6, Y1
 
-row2120:
+row2119:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2089
+	JNZ          rows2088
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -24030,69 +24342,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2131:
+rows2130:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2133
+	JGT  cols2132
 
-cols2132:
+cols2131:
 	CMPB       16(AX), $0x00
-	JNE        half2134
+	JNE        half2133
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2135
+	JMP        both2134
 
-half2134:
+half2133:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2135:
+both2134:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2132
+	JLE         cols2131
 
-cols2133:
+cols2132:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2137
+	JGT  cols2136
 
-cols2136:
+cols2135:
 	CMPB       16(AX), $0x00
-	JNE        half2138
+	JNE        half2137
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2139
+	JMP        both2138
 
-half2138:
+half2137:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2139:
+both2138:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2136
+	JLE         cols2135
 
-cols2137:
+cols2136:
 	CMPQ       CX, DX
-	JGE        row2140
+	JGE        row2139
 	CMPB       16(AX), $0x00
-	JNE        half2141
+	JNE        half2140
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2142
+	JMP        both2141
 
-half2141:
+half2140:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -24100,21 +24412,21 @@ half2141:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2143:
+copy2142:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2143
+	JNZ       copy2142
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2142:
+both2141:
 	VFMADD231PS Y6, Y1, Y2
 
-row2140:
+row2139:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2131
+	JNZ          rows2130
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -24143,7 +24455,7 @@ TEXT ·columnSumsAVX2(SB), $24-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2145:
+group2144:
 	MOVQ    $0x00000008, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -24151,9 +24463,9 @@ group2145:
 	XORQ    CX, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     cols2147
+	JGT     cols2146
 
-cols2146:
+cols2145:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -24162,7 +24474,7 @@ cols2146:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2148
+	JZ      plain2147
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -24171,50 +24483,50 @@ cols2146:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2150
+	JNE     half2149
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2151
+	JMP     both2150
 
-half2150:
+half2149:
 	IMUL3Q $0x00000010, CX, R9
 
-both2151:
+both2150:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2152
+	JNE    far2151
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2152:
+far2151:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2153
+	JNE    half2152
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2154
+	JMP    both2153
 
-half2153:
+half2152:
 	IMUL3Q $0x00000010, CX, R11
 
-both2154:
+both2153:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2155
+	JNE    far2154
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2155:
+far2154:
 	MOVQ 16(SP), R12
 
-row2156:
+row2155:
 	CMPB      40(AX), $0x00
-	JNE       half2158
+	JNE       half2157
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2159
+	JMP       both2158
 
-half2158:
+half2157:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24222,56 +24534,56 @@ half2158:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2159:
+both2158:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2160
+	JNE        half2159
 	CMPB       42(AX), $0x00
-	JEQ        near2162
+	JEQ        near2161
 	TESTQ      $0x00000020, R9
-	JNZ        asked2163
+	JNZ        asked2162
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2163
+	JMP        asked2162
 
-near2162:
+near2161:
 	PREFETCHT0 (R9)
 
-asked2163:
+asked2162:
 	ADDQ $0x00000020, R9
-	JMP  both2161
+	JMP  both2160
 
-half2160:
+half2159:
 	CMPB       42(AX), $0x00
-	JEQ        near2164
+	JEQ        near2163
 	TESTQ      $0x00000030, R9
-	JNZ        asked2165
+	JNZ        asked2164
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2165
+	JMP        asked2164
 
-near2164:
+near2163:
 	PREFETCHT0 (R9)
 
-asked2165:
+asked2164:
 	ADDQ $0x00000010, R9
 
-both2161:
+both2160:
 	CMPB      16(AX), $0x00
-	JNE       half2166
+	JNE       half2165
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2167
+	JMP       both2166
 
-half2166:
+half2165:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24279,49 +24591,49 @@ half2166:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2167:
+both2166:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2168
+	JNE        half2167
 	CMPB       18(AX), $0x00
-	JEQ        near2170
+	JEQ        near2169
 	TESTQ      $0x00000020, R11
-	JNZ        asked2171
+	JNZ        asked2170
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2171
+	JMP        asked2170
 
-near2170:
+near2169:
 	PREFETCHT0 (R11)
 
-asked2171:
+asked2170:
 	ADDQ $0x00000020, R11
-	JMP  both2169
+	JMP  both2168
 
-half2168:
+half2167:
 	CMPB       18(AX), $0x00
-	JEQ        near2172
+	JEQ        near2171
 	TESTQ      $0x00000030, R11
-	JNZ        asked2173
+	JNZ        asked2172
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2173
+	JMP        asked2172
 
-near2172:
+near2171:
 	PREFETCHT0 (R11)
 
-asked2173:
+asked2172:
 	ADDQ $0x00000010, R11
 
-both2169:
+both2168:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24331,14 +24643,14 @@ both2169:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JZ          rows2157
+	JZ          rows2156
 	CMPB        40(AX), $0x00
-	JNE         half2174
+	JNE         half2173
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2175
+	JMP         both2174
 
-half2174:
+half2173:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24346,56 +24658,56 @@ half2174:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2175:
+both2174:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2176
+	JNE        half2175
 	CMPB       42(AX), $0x00
-	JEQ        near2178
+	JEQ        near2177
 	TESTQ      $0x00000020, R9
-	JNZ        asked2179
+	JNZ        asked2178
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2179
+	JMP        asked2178
 
-near2178:
+near2177:
 	PREFETCHT0 (R9)
 
-asked2179:
+asked2178:
 	ADDQ $0x00000020, R9
-	JMP  both2177
+	JMP  both2176
 
-half2176:
+half2175:
 	CMPB       42(AX), $0x00
-	JEQ        near2180
+	JEQ        near2179
 	TESTQ      $0x00000030, R9
-	JNZ        asked2181
+	JNZ        asked2180
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2181
+	JMP        asked2180
 
-near2180:
+near2179:
 	PREFETCHT0 (R9)
 
-asked2181:
+asked2180:
 	ADDQ $0x00000010, R9
 
-both2177:
+both2176:
 	CMPB      16(AX), $0x00
-	JNE       half2182
+	JNE       half2181
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2183
+	JMP       both2182
 
-half2182:
+half2181:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24403,49 +24715,49 @@ half2182:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2183:
+both2182:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2184
+	JNE        half2183
 	CMPB       18(AX), $0x00
-	JEQ        near2186
+	JEQ        near2185
 	TESTQ      $0x00000020, R11
-	JNZ        asked2187
+	JNZ        asked2186
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2187
+	JMP        asked2186
 
-near2186:
+near2185:
 	PREFETCHT0 (R11)
 
-asked2187:
+asked2186:
 	ADDQ $0x00000020, R11
-	JMP  both2185
+	JMP  both2184
 
-half2184:
+half2183:
 	CMPB       18(AX), $0x00
-	JEQ        near2188
+	JEQ        near2187
 	TESTQ      $0x00000030, R11
-	JNZ        asked2189
+	JNZ        asked2188
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2189
+	JMP        asked2188
 
-near2188:
+near2187:
 	PREFETCHT0 (R11)
 
-asked2189:
+asked2188:
 	ADDQ $0x00000010, R11
 
-both2185:
+both2184:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24455,41 +24767,41 @@ both2185:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JZ          rows2157
-	JMP         row2156
+	JZ          rows2156
+	JMP         row2155
 
-rows2157:
-	JMP summed2149
+rows2156:
+	JMP summed2148
 
-plain2148:
+plain2147:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2190
+	JNE    half2189
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2191
+	JMP    both2190
 
-half2190:
+half2189:
 	IMUL3Q $0x00000010, CX, R9
 
-both2191:
+both2190:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2192
+	JNE    far2191
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2192:
+far2191:
 	MOVQ 16(SP), R10
 
-row2193:
+row2192:
 	CMPB      16(AX), $0x00
-	JNE       half2195
+	JNE       half2194
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2196
+	JMP       both2195
 
-half2195:
+half2194:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24497,62 +24809,62 @@ half2195:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2196:
+both2195:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2197
+	JNE        half2196
 	CMPB       18(AX), $0x00
-	JEQ        near2199
+	JEQ        near2198
 	TESTQ      $0x00000020, R9
-	JNZ        asked2200
+	JNZ        asked2199
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2200
+	JMP        asked2199
 
-near2199:
+near2198:
 	PREFETCHT0 (R9)
 
-asked2200:
+asked2199:
 	ADDQ $0x00000020, R9
-	JMP  both2198
+	JMP  both2197
 
-half2197:
+half2196:
 	CMPB       18(AX), $0x00
-	JEQ        near2201
+	JEQ        near2200
 	TESTQ      $0x00000030, R9
-	JNZ        asked2202
+	JNZ        asked2201
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2202
+	JMP        asked2201
 
-near2201:
+near2200:
 	PREFETCHT0 (R9)
 
-asked2202:
+asked2201:
 	ADDQ $0x00000010, R9
 
-both2198:
+both2197:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2194
+	JZ          rows2193
 	CMPB        16(AX), $0x00
-	JNE         half2203
+	JNE         half2202
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2204
+	JMP         both2203
 
-half2203:
+half2202:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24560,59 +24872,59 @@ half2203:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2204:
+both2203:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2205
+	JNE        half2204
 	CMPB       18(AX), $0x00
-	JEQ        near2207
+	JEQ        near2206
 	TESTQ      $0x00000020, R9
-	JNZ        asked2208
+	JNZ        asked2207
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2208
+	JMP        asked2207
 
-near2207:
+near2206:
 	PREFETCHT0 (R9)
 
-asked2208:
+asked2207:
 	ADDQ $0x00000020, R9
-	JMP  both2206
+	JMP  both2205
 
-half2205:
+half2204:
 	CMPB       18(AX), $0x00
-	JEQ        near2209
+	JEQ        near2208
 	TESTQ      $0x00000030, R9
-	JNZ        asked2210
+	JNZ        asked2209
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2210
+	JMP        asked2209
 
-near2209:
+near2208:
 	PREFETCHT0 (R9)
 
-asked2210:
+asked2209:
 	ADDQ $0x00000010, R9
 
-both2206:
+both2205:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2194
-	JMP         row2193
+	JZ          rows2193
+	JMP         row2192
 
-rows2194:
-summed2149:
+rows2193:
+summed2148:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -24622,432 +24934,432 @@ summed2149:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2146
+	JLE     cols2145
 
-cols2147:
+cols2146:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2212
+	JGT  cols2211
 
-cols2211:
+cols2210:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2213
+	JZ      plain2212
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2215
+	JNE     half2214
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2216
+	JMP     both2215
 
-half2215:
+half2214:
 	IMUL3Q $0x00000010, CX, R9
 
-both2216:
+both2215:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2217
+	JNE    far2216
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2217:
+far2216:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2218
+	JNE    half2217
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2219
+	JMP    both2218
 
-half2218:
+half2217:
 	IMUL3Q $0x00000010, CX, R11
 
-both2219:
+both2218:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2220
+	JNE    far2219
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2220:
+far2219:
 	MOVQ 16(SP), R12
 
-row2221:
+row2220:
 	CMPB      40(AX), $0x00
-	JNE       half2223
+	JNE       half2222
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2224
+	JMP       both2223
 
-half2223:
+half2222:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2224:
+both2223:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2225
+	JNE        half2224
 	CMPB       42(AX), $0x00
-	JEQ        near2227
+	JEQ        near2226
 	TESTQ      $0x00000030, R9
-	JNZ        asked2228
+	JNZ        asked2227
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2228
+	JMP        asked2227
 
-near2227:
+near2226:
 	PREFETCHT0 (R9)
 
-asked2228:
+asked2227:
 	ADDQ $0x00000010, R9
-	JMP  both2226
+	JMP  both2225
 
-half2225:
+half2224:
 	CMPB       42(AX), $0x00
-	JEQ        near2229
+	JEQ        near2228
 	TESTQ      $0x00000038, R9
-	JNZ        asked2230
+	JNZ        asked2229
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2230
+	JMP        asked2229
 
-near2229:
+near2228:
 	PREFETCHT0 (R9)
 
-asked2230:
+asked2229:
 	ADDQ $0x00000008, R9
 
-both2226:
+both2225:
 	CMPB      16(AX), $0x00
-	JNE       half2231
+	JNE       half2230
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2232
+	JMP       both2231
 
-half2231:
+half2230:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2232:
+both2231:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2233
+	JNE        half2232
 	CMPB       18(AX), $0x00
-	JEQ        near2235
+	JEQ        near2234
 	TESTQ      $0x00000030, R11
-	JNZ        asked2236
+	JNZ        asked2235
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2236
+	JMP        asked2235
 
-near2235:
+near2234:
 	PREFETCHT0 (R11)
 
-asked2236:
+asked2235:
 	ADDQ $0x00000010, R11
-	JMP  both2234
+	JMP  both2233
 
-half2233:
+half2232:
 	CMPB       18(AX), $0x00
-	JEQ        near2237
+	JEQ        near2236
 	TESTQ      $0x00000038, R11
-	JNZ        asked2238
+	JNZ        asked2237
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2238
+	JMP        asked2237
 
-near2237:
+near2236:
 	PREFETCHT0 (R11)
 
-asked2238:
+asked2237:
 	ADDQ $0x00000008, R11
 
-both2234:
+both2233:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2222
+	JZ          rows2221
 	CMPB        40(AX), $0x00
-	JNE         half2239
+	JNE         half2238
 	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2240
+	JMP         both2239
 
-half2239:
+half2238:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2240:
+both2239:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2241
+	JNE        half2240
 	CMPB       42(AX), $0x00
-	JEQ        near2243
+	JEQ        near2242
 	TESTQ      $0x00000030, R9
-	JNZ        asked2244
+	JNZ        asked2243
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2244
+	JMP        asked2243
 
-near2243:
+near2242:
 	PREFETCHT0 (R9)
 
-asked2244:
+asked2243:
 	ADDQ $0x00000010, R9
-	JMP  both2242
+	JMP  both2241
 
-half2241:
+half2240:
 	CMPB       42(AX), $0x00
-	JEQ        near2245
+	JEQ        near2244
 	TESTQ      $0x00000038, R9
-	JNZ        asked2246
+	JNZ        asked2245
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2246
+	JMP        asked2245
 
-near2245:
+near2244:
 	PREFETCHT0 (R9)
 
-asked2246:
+asked2245:
 	ADDQ $0x00000008, R9
 
-both2242:
+both2241:
 	CMPB      16(AX), $0x00
-	JNE       half2247
+	JNE       half2246
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2248
+	JMP       both2247
 
-half2247:
+half2246:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2248:
+both2247:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2249
+	JNE        half2248
 	CMPB       18(AX), $0x00
-	JEQ        near2251
+	JEQ        near2250
 	TESTQ      $0x00000030, R11
-	JNZ        asked2252
+	JNZ        asked2251
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2252
+	JMP        asked2251
 
-near2251:
+near2250:
 	PREFETCHT0 (R11)
 
-asked2252:
+asked2251:
 	ADDQ $0x00000010, R11
-	JMP  both2250
+	JMP  both2249
 
-half2249:
+half2248:
 	CMPB       18(AX), $0x00
-	JEQ        near2253
+	JEQ        near2252
 	TESTQ      $0x00000038, R11
-	JNZ        asked2254
+	JNZ        asked2253
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2254
+	JMP        asked2253
 
-near2253:
+near2252:
 	PREFETCHT0 (R11)
 
-asked2254:
+asked2253:
 	ADDQ $0x00000008, R11
 
-both2250:
+both2249:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2222
-	JMP         row2221
+	JZ          rows2221
+	JMP         row2220
 
-rows2222:
-	JMP summed2214
+rows2221:
+	JMP summed2213
 
-plain2213:
+plain2212:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2255
+	JNE    half2254
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2256
+	JMP    both2255
 
-half2255:
+half2254:
 	IMUL3Q $0x00000010, CX, R9
 
-both2256:
+both2255:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2257
+	JNE    far2256
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2257:
+far2256:
 	MOVQ 16(SP), R10
 
-row2258:
+row2257:
 	CMPB      16(AX), $0x00
-	JNE       half2260
+	JNE       half2259
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2261
+	JMP       both2260
 
-half2260:
+half2259:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2261:
+both2260:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2262
+	JNE        half2261
 	CMPB       18(AX), $0x00
-	JEQ        near2264
+	JEQ        near2263
 	TESTQ      $0x00000030, R9
-	JNZ        asked2265
+	JNZ        asked2264
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2265
+	JMP        asked2264
 
-near2264:
+near2263:
 	PREFETCHT0 (R9)
 
-asked2265:
+asked2264:
 	ADDQ $0x00000010, R9
-	JMP  both2263
+	JMP  both2262
 
-half2262:
+half2261:
 	CMPB       18(AX), $0x00
-	JEQ        near2266
+	JEQ        near2265
 	TESTQ      $0x00000038, R9
-	JNZ        asked2267
+	JNZ        asked2266
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2267
+	JMP        asked2266
 
-near2266:
+near2265:
 	PREFETCHT0 (R9)
 
-asked2267:
+asked2266:
 	ADDQ $0x00000008, R9
 
-both2263:
+both2262:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2259
+	JZ          rows2258
 	CMPB        16(AX), $0x00
-	JNE         half2268
+	JNE         half2267
 	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2269
+	JMP         both2268
 
-half2268:
+half2267:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2269:
+both2268:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2270
+	JNE        half2269
 	CMPB       18(AX), $0x00
-	JEQ        near2272
+	JEQ        near2271
 	TESTQ      $0x00000030, R9
-	JNZ        asked2273
+	JNZ        asked2272
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2273
+	JMP        asked2272
 
-near2272:
+near2271:
 	PREFETCHT0 (R9)
 
-asked2273:
+asked2272:
 	ADDQ $0x00000010, R9
-	JMP  both2271
+	JMP  both2270
 
-half2270:
+half2269:
 	CMPB       18(AX), $0x00
-	JEQ        near2274
+	JEQ        near2273
 	TESTQ      $0x00000038, R9
-	JNZ        asked2275
+	JNZ        asked2274
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2275
+	JMP        asked2274
 
-near2274:
+near2273:
 	PREFETCHT0 (R9)
 
-asked2275:
+asked2274:
 	ADDQ $0x00000008, R9
 
-both2271:
+both2270:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2259
-	JMP         row2258
+	JZ          rows2258
+	JMP         row2257
 
-rows2259:
-summed2214:
+rows2258:
+summed2213:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -25055,507 +25367,507 @@ summed2214:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2211
+	JLE     cols2210
 
-cols2212:
+cols2211:
 	CMPQ    CX, DX
-	JGE     row2276
+	JGE     row2275
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2277
+	JZ      plain2276
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2279
+	JNE     half2278
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2280
+	JMP     both2279
 
-half2279:
+half2278:
 	IMUL3Q $0x00000010, CX, R9
 
-both2280:
+both2279:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2281
+	JNE    far2280
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2281:
+far2280:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2282
+	JNE    half2281
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2283
+	JMP    both2282
 
-half2282:
+half2281:
 	IMUL3Q $0x00000010, CX, R11
 
-both2283:
+both2282:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2284
+	JNE    far2283
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2284:
+far2283:
 	MOVQ 16(SP), R12
 
-row2285:
+row2284:
 	CMPB       40(AX), $0x00
-	JNE        half2287
+	JNE        half2286
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2288
+	JMP        both2287
 
-half2287:
+half2286:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2289:
+copy2288:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2289
+	JNZ       copy2288
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2288:
+both2287:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2290
+	JNE        half2289
 	CMPB       42(AX), $0x00
-	JEQ        near2292
+	JEQ        near2291
 	TESTQ      $0x00000030, R9
-	JNZ        asked2293
+	JNZ        asked2292
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2293
+	JMP        asked2292
 
-near2292:
+near2291:
 	PREFETCHT0 (R9)
 
-asked2293:
+asked2292:
 	ADDQ $0x00000010, R9
-	JMP  both2291
+	JMP  both2290
 
-half2290:
+half2289:
 	CMPB       42(AX), $0x00
-	JEQ        near2294
+	JEQ        near2293
 	TESTQ      $0x00000038, R9
-	JNZ        asked2295
+	JNZ        asked2294
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2295
+	JMP        asked2294
 
-near2294:
+near2293:
 	PREFETCHT0 (R9)
 
-asked2295:
+asked2294:
 	ADDQ $0x00000008, R9
 
-both2291:
+both2290:
 	CMPB       16(AX), $0x00
-	JNE        half2296
+	JNE        half2295
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2297
+	JMP        both2296
 
-half2296:
+half2295:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2298:
+copy2297:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2298
+	JNZ       copy2297
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2297:
+both2296:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2299
+	JNE        half2298
 	CMPB       18(AX), $0x00
-	JEQ        near2301
+	JEQ        near2300
 	TESTQ      $0x00000030, R11
-	JNZ        asked2302
+	JNZ        asked2301
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2302
+	JMP        asked2301
 
-near2301:
+near2300:
 	PREFETCHT0 (R11)
 
-asked2302:
+asked2301:
 	ADDQ $0x00000010, R11
-	JMP  both2300
+	JMP  both2299
 
-half2299:
+half2298:
 	CMPB       18(AX), $0x00
-	JEQ        near2303
+	JEQ        near2302
 	TESTQ      $0x00000038, R11
-	JNZ        asked2304
+	JNZ        asked2303
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2304
+	JMP        asked2303
 
-near2303:
+near2302:
 	PREFETCHT0 (R11)
 
-asked2304:
+asked2303:
 	ADDQ $0x00000008, R11
 
-both2300:
+both2299:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2286
+	JZ          rows2285
 	CMPB        40(AX), $0x00
-	JNE         half2305
+	JNE         half2304
 	VMASKMOVPS  (R8)(CX*4), X0, X5
 	VCVTPS2PD   X5, Y5
-	JMP         both2306
+	JMP         both2305
 
-half2305:
+half2304:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2307:
+copy2306:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2307
+	JNZ       copy2306
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2306:
+both2305:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2308
+	JNE        half2307
 	CMPB       42(AX), $0x00
-	JEQ        near2310
+	JEQ        near2309
 	TESTQ      $0x00000030, R9
-	JNZ        asked2311
+	JNZ        asked2310
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2311
+	JMP        asked2310
 
-near2310:
+near2309:
 	PREFETCHT0 (R9)
 
-asked2311:
+asked2310:
 	ADDQ $0x00000010, R9
-	JMP  both2309
+	JMP  both2308
 
-half2308:
+half2307:
 	CMPB       42(AX), $0x00
-	JEQ        near2312
+	JEQ        near2311
 	TESTQ      $0x00000038, R9
-	JNZ        asked2313
+	JNZ        asked2312
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2313
+	JMP        asked2312
 
-near2312:
+near2311:
 	PREFETCHT0 (R9)
 
-asked2313:
+asked2312:
 	ADDQ $0x00000008, R9
 
-both2309:
+both2308:
 	CMPB       16(AX), $0x00
-	JNE        half2314
+	JNE        half2313
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2315
+	JMP        both2314
 
-half2314:
+half2313:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2316:
+copy2315:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2316
+	JNZ       copy2315
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2315:
+both2314:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2317
+	JNE        half2316
 	CMPB       18(AX), $0x00
-	JEQ        near2319
+	JEQ        near2318
 	TESTQ      $0x00000030, R11
-	JNZ        asked2320
+	JNZ        asked2319
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2320
+	JMP        asked2319
 
-near2319:
+near2318:
 	PREFETCHT0 (R11)
 
-asked2320:
+asked2319:
 	ADDQ $0x00000010, R11
-	JMP  both2318
+	JMP  both2317
 
-half2317:
+half2316:
 	CMPB       18(AX), $0x00
-	JEQ        near2321
+	JEQ        near2320
 	TESTQ      $0x00000038, R11
-	JNZ        asked2322
+	JNZ        asked2321
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2322
+	JMP        asked2321
 
-near2321:
+near2320:
 	PREFETCHT0 (R11)
 
-asked2322:
+asked2321:
 	ADDQ $0x00000008, R11
 
-both2318:
+both2317:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2286
-	JMP         row2285
+	JZ          rows2285
+	JMP         row2284
 
-rows2286:
-	JMP summed2278
+rows2285:
+	JMP summed2277
 
-plain2277:
+plain2276:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2323
+	JNE    half2322
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2324
+	JMP    both2323
 
-half2323:
+half2322:
 	IMUL3Q $0x00000010, CX, R9
 
-both2324:
+both2323:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2325
+	JNE    far2324
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2325:
+far2324:
 	MOVQ 16(SP), R10
 
-row2326:
+row2325:
 	CMPB       16(AX), $0x00
-	JNE        half2328
+	JNE        half2327
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2329
+	JMP        both2328
 
-half2328:
+half2327:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2330:
+copy2329:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2330
+	JNZ       copy2329
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2329:
+both2328:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2331
+	JNE        half2330
 	CMPB       18(AX), $0x00
-	JEQ        near2333
+	JEQ        near2332
 	TESTQ      $0x00000030, R9
-	JNZ        asked2334
+	JNZ        asked2333
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2334
+	JMP        asked2333
 
-near2333:
+near2332:
 	PREFETCHT0 (R9)
 
-asked2334:
+asked2333:
 	ADDQ $0x00000010, R9
-	JMP  both2332
+	JMP  both2331
 
-half2331:
+half2330:
 	CMPB       18(AX), $0x00
-	JEQ        near2335
+	JEQ        near2334
 	TESTQ      $0x00000038, R9
-	JNZ        asked2336
+	JNZ        asked2335
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2336
+	JMP        asked2335
 
-near2335:
+near2334:
 	PREFETCHT0 (R9)
 
-asked2336:
+asked2335:
 	ADDQ $0x00000008, R9
 
-both2332:
+both2331:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2327
+	JZ          rows2326
 	CMPB        16(AX), $0x00
-	JNE         half2337
+	JNE         half2336
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both2338
+	JMP         both2337
 
-half2337:
+half2336:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2339:
+copy2338:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2339
+	JNZ       copy2338
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2338:
+both2337:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2340
+	JNE        half2339
 	CMPB       18(AX), $0x00
-	JEQ        near2342
+	JEQ        near2341
 	TESTQ      $0x00000030, R9
-	JNZ        asked2343
+	JNZ        asked2342
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2343
+	JMP        asked2342
 
-near2342:
+near2341:
 	PREFETCHT0 (R9)
 
-asked2343:
+asked2342:
 	ADDQ $0x00000010, R9
-	JMP  both2341
+	JMP  both2340
 
-half2340:
+half2339:
 	CMPB       18(AX), $0x00
-	JEQ        near2344
+	JEQ        near2343
 	TESTQ      $0x00000038, R9
-	JNZ        asked2345
+	JNZ        asked2344
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2345
+	JMP        asked2344
 
-near2344:
+near2343:
 	PREFETCHT0 (R9)
 
-asked2345:
+asked2344:
 	ADDQ $0x00000008, R9
 
-both2341:
+both2340:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2327
-	JMP         row2326
+	JZ          rows2326
+	JMP         row2325
 
-rows2327:
-summed2278:
+rows2326:
+summed2277:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2276:
+row2275:
 	MOVQ  8(AX), CX
 	IMULQ 16(SP), CX
 	ADDQ  CX, BX
@@ -25563,7 +25875,7 @@ row2276:
 	IMULQ 16(SP), CX
 	ADDQ  CX, SI
 	SUBQ  16(SP), DI
-	JNZ   group2145
+	JNZ   group2144
 	VZEROUPPER
 	RET
 
@@ -25581,30 +25893,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2347
+	JEQ     skip2346
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2347:
+skip2346:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2348:
+rows2347:
 	CMPQ BX, 16(SP)
-	JGE  none2349
+	JGE  none2348
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2350
+	JMP  row2349
 
-none2349:
+none2348:
 	XORQ DI, DI
 
-row2350:
+row2349:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -25612,198 +25924,198 @@ row2350:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2352
+	JGT          cols2351
 
-cols2351:
+cols2350:
 	CMPB       16(AX), $0x00
-	JNE        half2353
+	JNE        half2352
 	TESTQ      DI, DI
-	JZ         near2355
+	JZ         near2354
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2356
+	JNZ        asked2355
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2357
+	JNZ        same2356
 	ADDQ       $0x00003000, DI
 
-same2357:
-	JMP asked2356
+same2356:
+	JMP asked2355
 
-near2355:
+near2354:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2356:
+asked2355:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2354
+	JMP    both2353
 
-half2353:
+half2352:
 	TESTQ      DI, DI
-	JZ         near2358
+	JZ         near2357
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2359
+	JNZ        asked2358
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2360
+	JNZ        same2359
 	ADDQ       $0x00003000, DI
 
-same2360:
-	JMP asked2359
+same2359:
+	JMP asked2358
 
-near2358:
+near2357:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2359:
+asked2358:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2354:
+both2353:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2351
+	JLE  cols2350
 
-cols2352:
+cols2351:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2362
+	JGT  cols2361
 
-cols2361:
+cols2360:
 	CMPB       16(AX), $0x00
-	JNE        half2363
+	JNE        half2362
 	TESTQ      DI, DI
-	JZ         near2365
+	JZ         near2364
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2366
+	JNZ        asked2365
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2367
+	JNZ        same2366
 	ADDQ       $0x00003000, DI
 
-same2367:
-	JMP asked2366
+same2366:
+	JMP asked2365
 
-near2365:
+near2364:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2366:
+asked2365:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2364
+	JMP     both2363
 
-half2363:
+half2362:
 	TESTQ      DI, DI
-	JZ         near2368
+	JZ         near2367
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2369
+	JNZ        asked2368
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2370
+	JNZ        same2369
 	ADDQ       $0x00003000, DI
 
-same2370:
-	JMP asked2369
+same2369:
+	JMP asked2368
 
-near2368:
+near2367:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2369:
+asked2368:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2364:
+both2363:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2361
+	JLE    cols2360
 
-cols2362:
+cols2361:
 	CMPQ       CX, DX
-	JGE        row2371
+	JGE        row2370
 	CMPB       16(AX), $0x00
-	JNE        half2372
+	JNE        half2371
 	TESTQ      DI, DI
-	JZ         near2374
+	JZ         near2373
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2375
+	JNZ        asked2374
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2376
+	JNZ        same2375
 	ADDQ       $0x00003000, DI
 
-same2376:
-	JMP asked2375
+same2375:
+	JMP asked2374
 
-near2374:
+near2373:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2375:
+asked2374:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2373
+	JMP        both2372
 
-half2372:
+half2371:
 	TESTQ      DI, DI
-	JZ         near2377
+	JZ         near2376
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2378
+	JNZ        asked2377
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2379
+	JNZ        same2378
 	ADDQ       $0x00003000, DI
 
-same2379:
-	JMP asked2378
+same2378:
+	JMP asked2377
 
-near2377:
+near2376:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2378:
+asked2377:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2380:
+copy2379:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2380
+	JNZ       copy2379
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2373:
+both2372:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2371:
+row2370:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -25814,64 +26126,64 @@ row2371:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2382:
+next2381:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2384
+	JGT     last2383
 	CMPB    16(AX), $0x00
-	JNE     half2385
+	JNE     half2384
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2386
+	JMP     both2385
 
-half2385:
+half2384:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2386:
+both2385:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2381
+	JNZ       found2380
 	ADDQ      $0x08, CX
-	JMP       next2382
+	JMP       next2381
 
-last2384:
+last2383:
 	CMPQ       CX, DX
-	JGE        end2383
+	JGE        end2382
 	CMPB       16(AX), $0x00
-	JNE        half2387
+	JNE        half2386
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2388
+	JMP        both2387
 
-half2387:
+half2386:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2389:
+copy2388:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2389
+	JNZ       copy2388
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2388:
+both2387:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2381
+	JNZ       found2380
 	MOVQ      DX, CX
-	JMP       end2383
+	JMP       end2382
 
-found2381:
+found2380:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2383:
+end2382:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -25879,7 +26191,7 @@ end2383:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2348
+	JNZ     rows2347
 	VZEROUPPER
 	RET
 
@@ -25900,9 +26212,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2391
+	JGT     cols2390
 
-cols2390:
+cols2389:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -25932,11 +26244,11 @@ cols2390:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2390
+	JLE          cols2389
 
-cols2391:
+cols2390:
 	CMPQ         CX, DX
-	JGE          row2392
+	JGE          row2391
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -25964,7 +26276,7 @@ cols2391:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2392:
+row2391:
 	VZEROUPPER
 	RET
 
@@ -25983,77 +26295,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2394
+	JGT     cols2393
 
-cols2393:
+cols2392:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2395
+	JZ           skip2394
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2396
+	JNE          first2395
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2396:
+first2395:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2397
+	JEQ         plain2396
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2398
+	JMP         moved2397
 
-plain2397:
+plain2396:
 	VMOVAPS Y4, Y2
 
-moved2398:
-skip2395:
+moved2397:
+skip2394:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2393
+	JLE          cols2392
 
-cols2394:
+cols2393:
 	CMPQ         CX, DX
-	JGE          row2399
+	JGE          row2398
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2400
+	JZ           skip2399
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2401
+	JNE          first2400
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2401:
+first2400:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2402
+	JEQ         plain2401
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2403
+	JMP         moved2402
 
-plain2402:
+plain2401:
 	VMOVAPS Y4, Y2
 
-moved2403:
-skip2400:
+moved2402:
+skip2399:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2399:
+row2398:
 	VZEROUPPER
 	RET
 
@@ -26072,40 +26384,40 @@ TEXT ·keptAVX512(SB), $1056-8
 	VPADDQ       Z0, Z3, Z3
 	VPSLLQ       $0x03, Z0, Z4
 	TESTQ        DX, DX
-	JNZ          list2404
+	JNZ          list2403
 	VPBROADCASTD 16(AX), Y5
 	VPADDD       elementEight<>+0(SB), Y5, Y5
 	VPMOVZXDQ    Y5, Z5
 	VPMULLQ      Z0, Z5, Z5
 	VPADDQ       Z5, Z3, Z3
 
-list2404:
+list2403:
 	VPBROADCASTW 20(AX), Z5
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	CMPW         20(AX), $0x8000
-	JNE          other2406
+	JNE          other2405
 	CMPQ         CX, $0x08
-	JGT          wider2408
+	JGT          wider2407
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	MOVQ         $0x0101010101010101, DI
 	IMULQ        DI, AX
 
-eight2409:
+eight2408:
 	TESTQ     DX, DX
-	JNZ       list2410
+	JNZ       list2409
 	VMOVDQA64 Z3, Z5
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2411
+	JMP       have2410
 
-list2410:
+list2409:
 	VPMOVZXDQ (DX), Z5
 	VPMULLQ   Z0, Z5, Z5
 	VPADDQ    Z3, Z5, Z5
 	ADDQ      $0x20, DX
 
-have2411:
+have2410:
 	VPSRLQ  $0x1e, Z5, Z6
 	VPXORQ  Z6, Z5, Z5
 	VPMULLQ Z1, Z5, Z5
@@ -26120,10 +26432,10 @@ have2411:
 	MOVQ    DI, (SI)
 	ADDQ    CX, SI
 	SUBQ    $0x08, BX
-	JNZ     eight2409
-	JMP     kept2405
+	JNZ     eight2408
+	JMP     kept2404
 
-wider2408:
+wider2407:
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	VPBROADCASTQ AX, Z5
@@ -26138,20 +26450,20 @@ wider2408:
 	VMOVDQU64    Z8, 88(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z7
 
-eight2412:
+eight2411:
 	TESTQ     DX, DX
-	JNZ       list2413
+	JNZ       list2412
 	VMOVDQA64 Z3, Z8
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2414
+	JMP       have2413
 
-list2413:
+list2412:
 	VPMOVZXDQ (DX), Z8
 	VPMULLQ   Z0, Z8, Z8
 	VPADDQ    Z3, Z8, Z8
 	ADDQ      $0x20, DX
 
-have2414:
+have2413:
 	VPSRLQ    $0x1e, Z8, Z10
 	VPXORQ    Z10, Z8, Z8
 	VPMULLQ   Z1, Z8, Z8
@@ -26192,32 +26504,32 @@ have2414:
 	MOVQ      AX, (SI)(DI*1)
 	ADDQ      CX, SI
 	SUBQ      $0x08, BX
-	JNZ       eight2412
-	JMP       half2407
+	JNZ       eight2411
+	JMP       half2406
 
-other2406:
+other2405:
 	CMPQ      CX, $0x08
-	JGT       wider2415
+	JGT       wider2414
 	VMOVDQU32 elementPairs4<>+0(SB), Z8
 	MOVQ      $-1, AX
 	BZHIQ     CX, AX, AX
 	MOVQ      $0x0101010101010101, DI
 	IMULQ     DI, AX
 
-eight2416:
+eight2415:
 	TESTQ     DX, DX
-	JNZ       list2417
+	JNZ       list2416
 	VMOVDQA64 Z3, Z9
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2418
+	JMP       have2417
 
-list2417:
+list2416:
 	VPMOVZXDQ (DX), Z9
 	VPMULLQ   Z0, Z9, Z9
 	VPADDQ    Z3, Z9, Z9
 	ADDQ      $0x20, DX
 
-have2418:
+have2417:
 	VPSRLQ     $0x1e, Z9, Z10
 	VPXORQ     Z10, Z9, Z9
 	VPMULLQ    Z1, Z9, Z9
@@ -26259,12 +26571,12 @@ have2418:
 	MOVQ       DI, (SI)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2416
-	JMP        kept2405
+	JNZ        eight2415
+	JMP        kept2404
 
-wider2415:
+wider2414:
 	CMPQ         CX, $0x10
-	JGT          wider2419
+	JGT          wider2418
 	VMOVDQU32    elementPairs2<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -26280,20 +26592,20 @@ wider2415:
 	VMOVDQU64    Z12, 256(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2420:
+eight2419:
 	TESTQ     DX, DX
-	JNZ       list2421
+	JNZ       list2420
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2422
+	JMP       have2421
 
-list2421:
+list2420:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2422:
+have2421:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -26391,12 +26703,12 @@ have2422:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2420
-	JMP        kept2405
+	JNZ        eight2419
+	JMP        kept2404
 
-wider2419:
+wider2418:
 	CMPQ         CX, $0x20
-	JGT          wider2423
+	JGT          wider2422
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -26412,20 +26724,20 @@ wider2419:
 	VMOVDQU64    Z12, 416(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2424:
+eight2423:
 	TESTQ     DX, DX
-	JNZ       list2425
+	JNZ       list2424
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2426
+	JMP       have2425
 
-list2425:
+list2424:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2426:
+have2425:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -26579,12 +26891,12 @@ have2426:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2424
-	JMP        kept2405
+	JNZ        eight2423
+	JMP        kept2404
 
-wider2423:
+wider2422:
 	CMPQ         CX, $0x28
-	JGT          wider2427
+	JGT          wider2426
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -26602,20 +26914,20 @@ wider2423:
 	VMOVDQU64    Z13, 608(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2428:
+eight2427:
 	TESTQ     DX, DX
-	JNZ       list2429
+	JNZ       list2428
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2430
+	JMP       have2429
 
-list2429:
+list2428:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2430:
+have2429:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -26800,12 +27112,12 @@ have2430:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2428
-	JMP        kept2405
+	JNZ        eight2427
+	JMP        kept2404
 
-wider2427:
+wider2426:
 	CMPQ         CX, $0x30
-	JGT          wider2431
+	JGT          wider2430
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -26823,20 +27135,20 @@ wider2427:
 	VMOVDQU64    Z13, 800(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2432:
+eight2431:
 	TESTQ     DX, DX
-	JNZ       list2433
+	JNZ       list2432
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2434
+	JMP       have2433
 
-list2433:
+list2432:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2434:
+have2433:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27049,12 +27361,12 @@ have2434:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2432
-	JMP        kept2405
+	JNZ        eight2431
+	JMP        kept2404
 
-wider2431:
+wider2430:
 	CMPQ         CX, $0x40
-	JGT          wider2435
+	JGT          wider2434
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -27072,20 +27384,20 @@ wider2431:
 	VMOVDQU64    Z13, 992(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2436:
+eight2435:
 	TESTQ     DX, DX
-	JNZ       list2437
+	JNZ       list2436
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2438
+	JMP       have2437
 
-list2437:
+list2436:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2438:
+have2437:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27354,58 +27666,59 @@ have2438:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2436
-	JMP        kept2405
+	JNZ        eight2435
+	JMP        kept2404
 
-wider2435:
-half2407:
-kept2405:
+wider2434:
+half2406:
+kept2404:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func ascendingFast(list *uint32, n int) bool
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·ascendingFast(SB), NOSPLIT, $0-17
 	MOVQ list+0(FP), AX
 	MOVQ n+8(FP), CX
+	MOVQ AX, DX
+	ANDQ $-256, DX
+	SHRQ $0x06, DX
+	RORB $0x02, DL
+	SHLQ $0x06, DX
 
-sixteen:
+lines:
+	PREFETCHT0 16384(DX)
+	PREFETCHT0 20480(DX)
+	PREFETCHT0 24576(DX)
+	PREFETCHT0 28672(DX)
+	ADDQ       $0x40, DX
+	TESTL      $0x00000fc0, DX
+	JNZ        same2438
+	ADDQ       $0x00003000, DX
+
+same2438:
 	VMOVDQU32 (AX), Z0
 	VPCMPUD   $0x01, 4(AX), Z0, K1
+	VMOVDQU32 64(AX), Z0
+	VPCMPUD   $0x01, 68(AX), Z0, K2
+	VMOVDQU32 128(AX), Z0
+	VPCMPUD   $0x01, 132(AX), Z0, K3
+	VMOVDQU32 192(AX), Z0
+	VPCMPUD   $0x01, 196(AX), Z0, K4
+	KANDW     K2, K1, K1
+	KANDW     K4, K3, K3
+	KANDW     K3, K1, K1
 	KORTESTW  K1, K1
 	JCC       done
-	ADDQ      $0x40, AX
-	SUBQ      $0x10, CX
-	JNZ       sixteen
+	ADDQ      $0x00000100, AX
+	SUBQ      $0x40, CX
+	JNZ       lines
 	STC
 
 done:
 	SETCS AL
 	MOVB  AL, ret+16(FP)
-	VZEROUPPER
-	RET
-
-// func belowFast(list *uint32, n int, end uint32) bool
-// Requires: AVX, AVX512F
-TEXT ·belowFast(SB), NOSPLIT, $0-25
-	MOVL         end+16(FP), AX
-	VPBROADCASTD AX, Z0
-	MOVQ         list+0(FP), AX
-	MOVQ         n+8(FP), CX
-
-sixteen:
-	VPCMPUD  $0x06, (AX), Z0, K1
-	KORTESTW K1, K1
-	JCC      done
-	ADDQ     $0x40, AX
-	SUBQ     $0x10, CX
-	JNZ      sixteen
-	STC
-
-done:
-	SETCS AL
-	MOVB  AL, ret+24(FP)
 	VZEROUPPER
 	RET
 

@@ -18,7 +18,6 @@ func runSGD(_ Level, s *SGD)               { sgdGeneric(s) }
 func clearLines(*byte, int)                { panic("simd: no vectors to clear with") }
 
 func ascendingFast(*uint32, int) bool             { panic("simd: no vectors") }
-func belowFast(*uint32, int, uint32) bool         { panic("simd: no vectors") }
 func logSumFast(_ *logSums, _, _ *float32, _ int) { panic("simd: no vectors") }
 
 // Settle has nothing to wait for: nothing goes past the caches.

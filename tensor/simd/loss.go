@@ -15,17 +15,22 @@ type Softmax struct {
 	Sum, Gap   *float32
 	Exp        *float32 // room for two rows, each rounded up to 16 numbers
 	Scale      float32
-	Correct    int // counts rows whose first largest number is the label
+	Correct    int        // counts rows whose first largest number is the label
+	Seen       [16]uint32 // the largest labels of the list, if SeesLabels
 
-	// Fill makes rows of Dst that are not in the list zero, from First up to the last that is. It may end before
-	// rows that are far from each other: then Done of the list are done, and Dst's rows before First.
+	// Fill makes rows of Dst that are not in the list zero, from First up to the last that is; First is then the next.
 	// REQUIRES: Fills, and the rows of Dst are side by side.
-	Fill        bool
-	First, Done int
+	Fill  bool
+	First int
 }
 
 // Fills says whether a level can fill rows.
 func (s *Softmax) Fills(l Level) bool { return s.short(l) && s.X.BF16 == s.Dst.BF16 }
+
+// SeesLabels says whether a level finds out the largest labels. Another must not be given a label that is no column.
+func (s *Softmax) SeesLabels(l Level) bool {
+	return s.short(l) && (s.Dst.Data == nil || s.X.BF16 == s.Dst.BF16)
+}
 
 func (s *Softmax) short(l Level) bool { return l >= AVX512 && s.Cols <= ShortRow }
 

@@ -123,6 +123,15 @@ func TestShortSoftmax(t *testing.T) {
 			wanted, _ := numbers(want, rows, cols, gap)
 			near(t, what, half, after, wanted)
 			near(t, what+": sums and gaps", half, gotRoom, wantRoom)
+			if got.SeesLabels(l) {
+				want := uint32(0)
+				for _, i := range list {
+					want = max(want, labels[i])
+				}
+				if seen := slices.Max(got.Seen[:]); seen != want {
+					t.Fatalf("%s: the largest label is %d, want %d", what, seen, want)
+				}
+			}
 			if got.Correct != expected.Correct || !slices.Equal(stays, between) {
 				t.Fatalf("%s: %d right, want %d; between rows %v", what, got.Correct, expected.Correct, slices.Equal(stays, between))
 			}
@@ -130,8 +139,8 @@ func TestShortSoftmax(t *testing.T) {
 	})
 }
 
-// TestShortFill: rows between those of a list become zero up to the last, or to where rows are too far apart for a stage,
-// in place and not, through the caches and past them; results are those of the same rows without.
+// TestShortFill: rows between those of a list become zero up to the last, also where they are farther apart than a stage has
+// rows, in place and not, through the caches and past them; results are those of the same rows without.
 func TestShortFill(t *testing.T) {
 	const rows, line = 600, 64
 	shortCases(t, func(t *testing.T, what string, l Level, _, cols, gap int, half bool, r *rand.Rand) {
@@ -143,7 +152,7 @@ func TestShortFill(t *testing.T) {
 		var list []uint32
 		for i := first; i < rows; i++ {
 			labels[i] = uint32(r.IntN(cols))
-			if i >= 550 || i < 400 && (i/50%2 == 0 || r.IntN(2) == 0 && i/70%3 < 2) {
+			if i >= 550 && i < 560 || i < 300 && (i/50%2 == 0 || r.IntN(2) == 0 && i/70%3 < 2) || r.IntN(40) == 0 {
 				list = append(list, uint32(i))
 			}
 		}
@@ -165,15 +174,15 @@ func TestShortFill(t *testing.T) {
 		}
 		before, whole, got, same := copied(), copied(), copied(), copied()
 		_, wantRoom := run(l, whole, x, false)
+		x.Far = r.IntN(2) == 0
 		s, room := run(l, got, x, true)
 		run(l, same, Block{Data: unsafe.Pointer(&same[0]), Stride: cols * size, BF16: half}, true)
-		group := map[bool]int{false: 16, true: 32}[half]
-		if done := s.Done; done == len(list) || int(list[min(done+group, len(list))-1])-s.First < 4*group || s.First != int(list[done-1])+1 {
-			t.Fatalf("%s: ended after %d of %d rows, before row %d", what, done, len(list), s.First)
+		if last := int(list[len(list)-1]); s.First != last+1 {
+			t.Fatalf("%s: row %d comes next, want %d", what, s.First, last+1)
 		}
 		want := slices.Clone(before)
 		clear(want[first*cols*size : s.First*cols*size])
-		for k, i := range list[:s.Done] {
+		for k, i := range list {
 			at := int(i) * cols * size
 			copy(want[at:], whole[at:at+cols*size])
 			if same := func(a, b float32) bool { return a == b || a != a && b != b }; !same(room[k], wantRoom[k]) || !same(room[rows+k], wantRoom[rows+k]) {

@@ -6,33 +6,28 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// ascendingKernel and belowKernel look for a number out of place, sixteen at a time. AVX-512 only.
+// ascendingKernel compares n numbers, a multiple of 64, with the next ones, and returns whether all are less. Lines are
+// asked for across pages. AVX-512 only.
 func ascendingKernel() {
 	TEXT("ascendingFast", 4, "func(list *uint32, n int) bool")
-	v := ZMM()
-	allLess(func(at reg.Register, m reg.OpmaskVirtual) {
-		VMOVDQU32(Mem{Base: at}, v)
-		VPCMPUD(Imm(1), Mem{Base: at, Disp: 4}, v, m)
-	})
-}
-
-func belowKernel() {
-	TEXT("belowFast", 4, "func(list *uint32, n int, end uint32) bool")
-	end := ZMM()
-	VPBROADCASTD(Load(Param("end"), GP32()), end)
-	allLess(func(at reg.Register, m reg.OpmaskVirtual) { VPCMPUD(Imm(6), Mem{Base: at}, end, m) })
-}
-
-// allLess compares n numbers, a multiple of sixteen, and returns whether all comparisons held.
-func allLess(compare func(at reg.Register, m reg.OpmaskVirtual)) {
-	at, left, m, yes := Load(Param("list"), GP64()), Load(Param("n"), GP64()), K(), GP8()
-	Label("sixteen")
-	compare(at, m)
-	KORTESTW(m, m)
+	at, left, ask, v, yes := Load(Param("list"), GP64()), Load(Param("n"), GP64()), GP64(), ZMM(), GP8()
+	MOVQ(at, ask)
+	turnedAcross(ask, 4)
+	Label("lines")
+	askFour(ask)
+	m := []reg.OpmaskVirtual{K(), K(), K(), K()}
+	for i := range m {
+		VMOVDQU32(Mem{Base: at, Disp: 64 * i}, v)
+		VPCMPUD(Imm(1), Mem{Base: at, Disp: 64*i + 4}, v, m[i])
+	}
+	KANDW(m[1], m[0], m[0])
+	KANDW(m[3], m[2], m[2])
+	KANDW(m[2], m[0], m[0])
+	KORTESTW(m[0], m[0])
 	JCC(LabelRef("done")) // some are not less
-	ADDQ(Imm(64), at)
-	SUBQ(Imm(16), left)
-	JNZ(LabelRef("sixteen"))
+	ADDQ(U32(256), at)
+	SUBQ(Imm(64), left)
+	JNZ(LabelRef("lines"))
 	STC()
 	Label("done")
 	SETCS(yes)

@@ -33,7 +33,6 @@ func main() {
 	}
 	keptKernel()
 	ascendingKernel()
-	belowKernel()
 	logSumKernel()
 	clearLines()
 	settle()

@@ -20,7 +20,10 @@ func (k *kernel) softmaxTurned() {
 		s := &softmaxTurned{turned: t, labels: k.all(bits(0xffffffff)), first: k.all(bits(0xffffffff)), mine: k.zero()}
 		s.ifPointer("Labels", func(labels reg.GPVirtual) { s.lookUp(labels) })
 		s.read("X", s.room, s.all(bits(0xff800000)))
-		s.top = s.largestColumn()
+		s.top = s.largestColumn(func() {
+			across := &traffic{turned: s.turned}
+			across.ifAcross(func() { s.ifList(func() { s.askSpan(4) }) }, func() {})
+		})
 		s.exps()
 		s.store()
 		s.ifPointer("Dst.Data", func(reg.GPVirtual) { s.gradients() })
@@ -39,6 +42,15 @@ func (s *softmaxTurned) lookUp(labels reg.GPVirtual) {
 	Label(apart)
 	s.gatherLabels(labels, s.labels)
 	Label(have)
+	seen := s.reg()
+	VMOVDQA32(s.labels, seen)
+	s.seeLabels(seen)
+}
+
+// seeLabels keeps the largest labels for the caller, who knows then if any is no class.
+func (t *turned) seeLabels(labels vec) {
+	VPMAXUD(t.field("Seen"), labels, labels)
+	VMOVDQU32(labels, t.field("Seen"))
 }
 
 // gatherLabels finds the labels of sixteen rows wherever they are. The indices of a gather have signs, row numbers have
@@ -52,12 +64,13 @@ func (t *turned) gatherLabels(labels reg.GPVirtual, to vec) {
 }
 
 // largestColumn is the rows' maxima.
-func (t *turned) largestColumn() vec {
+func (t *turned) largestColumn(meanwhile func()) vec {
 	top := t.regs(4)
 	for _, x := range top {
 		VBROADCASTSS(bits(0xff800000), x)
 	}
 	t.each(func(at reg.GPVirtual) {
+		meanwhile()
 		for i, x := range top {
 			VMAXPS(t.column(at, i), x, x)
 		}
@@ -158,7 +171,7 @@ func (k *kernel) argmaxTurned() {
 	t := &turned{kernel: k, size: 4}
 	t.turnRows("", func() {}, func() {
 		t.read("X", t.room, t.all(bits(0xff800000)))
-		top, first, lines := t.largestColumn(), t.all(bits(0xffffffff)), t.traffic("", "X")
+		top, first, lines := t.largestColumn(func() {}), t.all(bits(0xffffffff)), t.traffic("", "X")
 		t.each(func(at reg.GPVirtual) {
 			lines.some(4)
 			number := t.numberAt(at)

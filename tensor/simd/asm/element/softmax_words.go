@@ -36,7 +36,8 @@ func (s *softmaxWords) clearBehind() {
 func (s *softmaxWords) exponentials() {
 	top := s.regs(2)
 	s.top = s.regs(2)
-	plain, done, ask, lines := label("plain"), label("largest"), s.firstAhead(), s.traffic("Dst", "X")
+	plain, done, lines := label("plain"), label("largest"), s.traffic("Dst", "X")
+	ask := func() { lines.ifAcross(func() { s.ifList(func() { s.askSpan(2) }) }, func() { askInTurns(lines.ask) }) }
 	CMPQ(s.field("Labels"), Imm(0))
 	JEQ(LabelRef(plain))
 	s.keepLabels()
@@ -62,31 +63,27 @@ func (s *softmaxWords) exponentials() {
 		VPSUBD(x, sign, negative, x)
 		VMULPS(s.scale, x, s.top[i])
 	}
+	for i, p := range lines.ask { // the first sixteen have been asked for
+		MOVQ(s.ahead("X", uint64(16+8*i)), p)
+	}
 	total, mine := s.exps(lines)
 	s.store(total, "Sum")
 	factor := s.inverses(total)
 	s.ifPointer("Labels", func(reg.GPVirtual) { s.own(top, total, factor, mine) })
 }
 
-// firstAhead asks for the first sixteen of rows that come later, unless they are asked for across pages.
-func (s *softmaxWords) firstAhead() func() {
-	ask := []reg.GPVirtual{s.ahead("X", 0), s.ahead("X", 8)}
-	across := &traffic{turned: s.turned, one: "X"}
-	across.ifAcross(func() {
-		for _, p := range ask {
-			MOVQ(s.room, p) // nothing to ask for
-		}
-	}, func() {})
-	return func() { askInTurns(ask) }
-}
-
 // keepLabels keeps the labels of the rows.
 func (s *softmaxWords) keepLabels() {
-	p := GP64()
+	p, labels := GP64(), s.regs(2)
 	MOVQ(s.labels, p)
-	for i := range 2 {
-		x, upper := s.reg(), s.reg()
+	for i, x := range labels {
 		VMOVDQU32(Mem{Base: p, Disp: 64 * i}, x)
+	}
+	most := s.reg()
+	VPMAXUD(labels[0], labels[1], most)
+	s.seeLabels(most)
+	for i, x := range labels {
+		upper := s.reg()
 		VPSLLD(Imm(16), x, upper)
 		VPTERNLOGD(U8(0x03), upper, upper, x) // neither
 		VMOVDQU32(x, s.kept(keptLabels, i))

@@ -22,6 +22,7 @@ type turned struct {
 	more   int           // lines of room beyond those below
 	at     reg.GPVirtual // the group's first row, or its place in the list
 	n      Mem           // how many rows the group has
+	last   Mem           // the number of its last row
 	far    Mem           // how many rows ahead to ask for
 	room   reg.GPVirtual // for turnedMost columns and a piece more, then stage
 	upper  vec           // the upper half of each lane
@@ -60,20 +61,29 @@ func (k *kernel) shorter(compare func(), done string, body func()) {
 func (t *turned) turnRows(dst string, prepare, body func()) {
 	t.begin(dst)
 	prepare()
-	again, end := label("rows"), label("end")
+	again, some, n := label("rows"), label("some"), GP64()
 	Label(again)
 	t.count()
+	if t.listed {
+		t.nearby()
+		CMPQ(t.n, Imm(0))
+		JNE(LabelRef(some))
+		t.idle(dst)
+		JMP(LabelRef(again))
+		Label(some)
+	}
+	t.findLast()
 	if dst != "" {
-		t.reach(end)
+		t.reach()
 	}
 	body()
 	if dst != "" {
 		t.staged(dst)
 	}
-	ADDQ(Imm(uint64(t.rows())), t.at)
+	MOVQ(t.n, n)
+	ADDQ(n, t.at)
 	CMPQ(t.at, t.field("Rows"))
 	JLT(LabelRef(again))
-	Label(end)
 	if dst != "" {
 		t.leave(dst)
 	}
@@ -82,7 +92,7 @@ func (t *turned) turnRows(dst string, prepare, body func()) {
 // begin makes room, and a stage for block dst, if there is one.
 func (t *turned) begin(dst string) {
 	t.at, t.upper = GP64(), t.all(bits(0xffff0000))
-	t.n, t.far = AllocLocal(8), AllocLocal(8)
+	t.n, t.last, t.far = AllocLocal(8), AllocLocal(8), AllocLocal(8)
 	XORQ(t.at, t.at)
 	t.room = t.lines(roomLines + stageLines + t.more)
 	MOVQ(t.rowsAhead(), t.far)
@@ -100,13 +110,28 @@ func (t *turned) rows() int {
 }
 
 // count finds out how many rows the group has.
-func (t *turned) count() {
-	left, most := t.load("Rows"), GP64()
-	SUBQ(t.at, left)
-	MOVQ(U32(uint32(t.rows())), most)
-	CMPQ(left, most)
-	CMOVQGT(most, left)
-	MOVQ(left, t.n)
+func (t *turned) count() { MOVQ(t.left(t.at, t.rows()), t.n) }
+
+// left is how many rows there are from one of the list on, up to most; zero behind its end.
+func (t *turned) left(from reg.GPVirtual, most int) reg.GPVirtual {
+	left, limit := t.load("Rows"), GP64()
+	SUBQ(from, left)
+	MOVQ(U32(uint32(most)), limit)
+	CMPQ(left, limit)
+	CMOVQGT(limit, left)
+	XORQ(limit, limit)
+	CMPQ(left, limit)
+	CMOVQLT(limit, left)
+	return left
+}
+
+// findLast finds the group's last row.
+func (t *turned) findLast() {
+	last := GP64()
+	MOVQ(t.n, last)
+	LEAQ(Mem{Base: t.at, Index: last, Scale: 1, Disp: -1}, last)
+	t.number(last)
+	MOVQ(last, t.last)
 }
 
 // roomLines are all columns and a piece more, stageLines the rows of a group, those between them and a line more at
@@ -130,8 +155,14 @@ func (k *kernel) lines(n int) reg.GPVirtual {
 
 // valid are the lanes of rows.
 func (t *turned) valid() reg.OpmaskVirtual {
-	count, ones, m := GP64(), GP64(), K()
+	count := GP64()
 	MOVQ(t.n, count)
+	return t.lanes(count)
+}
+
+// lanes are the first so many.
+func (t *turned) lanes(count reg.GPVirtual) reg.OpmaskVirtual {
+	ones, m := GP64(), K()
 	MOVQ(U32(0xffff), ones)
 	BZHIQ(count, ones, ones)
 	KMOVW(ones.As32(), m)
@@ -156,30 +187,28 @@ func (t *turned) number(i reg.GPVirtual) {
 // place turns a place in the list into that of the row in a block.
 func (t *turned) place(block string, i reg.GPVirtual) {
 	t.number(i)
+	t.row(block, i)
+}
+
+// row turns the number of a row into its place in a block.
+func (t *turned) row(block string, i reg.GPVirtual) {
 	IMULQ(t.field(block+".Stride"), i)
 	ADDQ(t.field(block+".Data"), i)
 }
 
-// ifApart jumps unless the group's rows follow each other.
+// ifApart jumps unless the group has as many rows as it can, one after another.
 func (t *turned) ifApart(to string) {
 	if !t.listed {
 		return
 	}
-	first, last := t.from(t.at), t.last()
+	first, last := t.from(t.at), GP64()
 	t.number(first)
-	t.number(last)
+	MOVQ(t.last, last)
 	SUBQ(first, last)
-	INCQ(last)
-	CMPQ(last, t.n)
+	CMPQ(last, Imm(uint64(t.rows()-1)))
 	JNE(LabelRef(to))
-}
-
-// last is the place of the group's last row in the list.
-func (t *turned) last() reg.GPVirtual {
-	last := GP64()
-	MOVQ(t.n, last)
-	LEAQ(Mem{Base: t.at, Index: last, Scale: 1, Disp: -1}, last)
-	return last
+	CMPQ(t.n, Imm(uint64(t.rows())))
+	JNE(LabelRef(to))
 }
 
 // rowBytes is how many bytes a row of a block has.
@@ -227,10 +256,7 @@ func (t *turned) read(block string, to reg.GPVirtual, pad vec) {
 		few := label("few")
 		CMPQ(t.rowBytes(block), Imm(64))
 		JLE(LabelRef(few))
-		t.askApart(block, 32)
-		CMPQ(t.show.on, Imm(0))
-		JNE(LabelRef(few))
-		t.ifPointer("Dst.Data", func(reg.GPVirtual) { t.askApart("Dst", 0) })
+		t.askListed()
 		Label(few)
 	}
 	t.readApart(block, to, last)

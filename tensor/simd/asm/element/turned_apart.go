@@ -13,10 +13,11 @@ import (
 func (t *turned) readApart(block string, to, end reg.GPVirtual) {
 	places, byte, column, left := t.places(block, 0), GP64(), t.from(to), t.rowBytes(block)
 	XORQ(byte, byte)
-	whole, last, exact := t.from(left), t.last(), label("exact")
+	whole, last, exact := t.from(left), GP64(), label("exact")
 	ADDQ(Imm(15), whole)
 	ANDQ(I8(-16), whole)
-	t.place(block, last)
+	MOVQ(t.last, last)
+	t.row(block, last)
 	ADDQ(whole, last)
 	CMPQ(last, end)
 	JGT(LabelRef(exact))
@@ -133,30 +134,43 @@ func (t *turned) wordsOfPiece(bytes, at reg.GPVirtual) reg.OpmaskVirtual {
 	return m
 }
 
-// rowNumbers are those of sixteen rows from so many behind the group's first on, the last one's where there are no more.
+// rowNumbers are those of sixteen rows from so many behind the group's first on; where there are no more, that of the last
+// one, or of the group's last.
 func (t *turned) rowNumbers(behind int) vec {
-	place, last, first := t.reg(), t.reg(), GP64()
+	row, first, last := t.reg(), GP64(), GP64()
 	LEAQ(Mem{Base: t.at, Disp: behind}, first)
-	VPBROADCASTD(first.As32(), place)
-	VPADDD(columnNumbers, place, place)
-	VPBROADCASTD(t.field("Rows"), last)
-	VPADDD_BCST(bits(0xffffffff), last, last)
-	VPMINUD(last, place, place)
+	VPBROADCASTD(first.As32(), row)
+	VPADDD(columnNumbers, row, row)
 	if t.listed {
 		t.ifPointer("List", func(list reg.GPVirtual) {
-			row, end, whole, have := t.zero(), GP64(), label("whole"), label("have")
-			LEAQ(Mem{Base: first, Disp: 16}, end)
-			CMPQ(end, t.field("Rows"))
-			JLE(LabelRef(whole))
-			VPGATHERDD(Mem{Base: list, Index: place, Scale: 4}, t.every(), row)
-			VMOVDQA32(row, place)
-			JMP(LabelRef(have))
-			Label(whole)
-			VMOVDQU32(Mem{Base: list, Index: first, Scale: 4}, place)
-			Label(have)
+			VPBROADCASTD(bits(0xffffffff), row)
+			VMOVDQU32(Mem{Base: list, Index: first, Scale: 4}, t.lanes(t.left(first, 16)), row)
 		})
 	}
-	return place
+	MOVQ(t.last, last)
+	if behind > 0 {
+		MOVQ(t.field("Rows"), last)
+		DECQ(last)
+		t.number(last)
+	}
+	end := t.reg()
+	VPBROADCASTD(last.As32(), end)
+	VPMINUD(end, row, row)
+	return row
+}
+
+// askListed asks for rows of X that come later in the list, unless all are asked for, and for those of Dst that results go
+// to unless these wait on stage.
+func (t *turned) askListed() {
+	asked, staged := label("asked"), label("staged")
+	CMPQ(t.show.asked, Imm(0))
+	JNE(LabelRef(asked))
+	t.askApart("X", 32)
+	Label(asked)
+	CMPQ(t.show.on, Imm(0))
+	JNE(LabelRef(staged))
+	t.ifPointer("Dst.Data", func(reg.GPVirtual) { t.askApart("Dst", 0) })
+	Label(staged)
 }
 
 // askApart asks for the lines of such rows of a block.

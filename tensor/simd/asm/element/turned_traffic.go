@@ -17,9 +17,11 @@ type stage struct {
 	full Mem // their bytes
 	base Mem // the row that comes next
 	span Mem // how many rows the group has with those between
+
+	asked, due Mem // rows of X that are listed or between are asked for up to here, and are due up to there; see askSpan
 }
 
-// stageRows are as many rows of float32 as a group may have with those between; where they are more, turnRows ends.
+// stageRows are as many rows of float32 as there is room for; a group that has more with those between has fewer rows.
 const stageRows = 64
 
 func (t *turned) stage() reg.GPVirtual { return t.behind(roomLines) }
@@ -31,6 +33,10 @@ func (t *turned) setStage(dst string) {
 	XORQ(zero, zero)
 	for _, m := range []Mem{s.on, s.full, s.base} {
 		MOVQ(zero, m)
+	}
+	if t.listed {
+		first := t.load("First")
+		t.ifList(func() { MOVQ(first, s.base) })
 	}
 	MOVQ(t.room, s.to) // where nothing goes
 	data := t.load(dst + ".Data")
@@ -46,6 +52,38 @@ func (t *turned) setStage(dst string) {
 	MOVQ(U32(1), zero)
 	MOVQ(zero, s.on)
 	Label(off)
+	if t.listed {
+		t.setAsked()
+	}
+}
+
+// setAsked begins to ask for rows of X across pages, if these are far.
+func (t *turned) setAsked() {
+	s, far := &t.show, GP64()
+	s.asked, s.due = AllocLocal(8), AllocLocal(8)
+	MOVBQZX(t.field("X.Far"), far)
+	MOVQ(far, s.asked)
+}
+
+// ifList runs body if there is a list.
+func (t *turned) ifList(body func()) {
+	all := label("all")
+	CMPQ(t.field("List"), Imm(0))
+	JEQ(LabelRef(all))
+	body()
+	Label(all)
+}
+
+// askSpan asks for so many lines if some of the group are due.
+func (t *turned) askSpan(lines int) {
+	none, p := label("none"), GP64()
+	MOVQ(t.show.asked, p)
+	CMPQ(p, t.show.due)
+	JGE(LabelRef(none))
+	ADDQ(U32(64*lines), t.show.asked)
+	turnedAcross(p, lines)
+	askAcross(p, lines)
+	Label(none)
 }
 
 func (t *turned) clearStage(dst string, data reg.GPVirtual, on, off string) {
@@ -54,7 +92,6 @@ func (t *turned) clearStage(dst string, data reg.GPVirtual, on, off string) {
 	CMPB(t.field("Fill"), Imm(0))
 	JEQ(LabelRef(off))
 	first, at, left, zero, again := t.load("First"), t.stage(), GP64(), t.zero(), label("clear")
-	MOVQ(first, t.show.base)
 	IMULQ(t.field(dst+".Stride"), first)
 	ADDQ(first, data)
 	MOVQ(U32(stageLines), left)
@@ -65,22 +102,73 @@ func (t *turned) clearStage(dst string, data reg.GPVirtual, on, off string) {
 	JNZ(LabelRef(again))
 }
 
-// reach finds out how many rows the group has with those between, and jumps if there are too many.
-func (t *turned) reach(tooMany string) {
-	span, known := GP64(), label("span")
-	MOVQ(t.n, span)
-	if t.listed {
-		CMPQ(t.show.on, Imm(0))
-		JEQ(LabelRef(known))
-		MOVQ(t.last(), span)
-		t.number(span)
-		INCQ(span)
-		SUBQ(t.show.base, span)
-		CMPQ(span, U32(uint32(t.rows()/16*stageRows)))
-		JGT(LabelRef(tooMany))
+// nearby leaves the rows of a list to the next group that do not fit on stage, with those between.
+func (t *turned) nearby() {
+	s, all := &t.show, label("all")
+	CMPQ(t.field("List"), Imm(0))
+	JEQ(LabelRef(all))
+	CMPQ(s.on, Imm(0))
+	JEQ(LabelRef(all))
+	base, room, n := t.reg(), t.all(bits(uint32(t.stageRows()))), GP64()
+	VPBROADCASTD(s.base, base)
+	XORQ(n, n)
+	for i := range t.rows() / 16 {
+		at, row, fit, count := GP64(), t.reg(), K(), GP64()
+		LEAQ(Mem{Base: t.at, Disp: 16 * i}, at)
+		real := t.lanes(t.left(at, 16))
+		VMOVDQU32_Z(Mem{Base: t.load("List"), Index: at, Scale: 4}, real, row)
+		VPSUBD(base, row, row)
+		VPCMPUD(Imm(1), room, row, real, fit)
+		KMOVW(fit, count.As32())
+		POPCNTQ(count, count)
+		ADDQ(count, n)
 	}
-	Label(known)
-	MOVQ(span, t.show.span)
+	MOVQ(n, t.n)
+	Label(all)
+}
+
+// stageRows are as many rows as a group may have with those between.
+func (t *turned) stageRows() int { return t.rows() / 16 * stageRows }
+
+// idle passes a stage of rows that are not listed.
+func (t *turned) idle(dst string) {
+	rows, m := GP64(), &traffic{turned: t, dst: dst}
+	m.begin()
+	m.end()
+	MOVQ(U32(uint32(t.stageRows())), rows)
+	MOVQ(rows, t.show.span)
+	t.staged(dst)
+}
+
+// reach finds out how many rows the group has with those between, and what of X is asked for meanwhile.
+func (t *turned) reach() {
+	s, span := &t.show, GP64()
+	MOVQ(t.last, span)
+	INCQ(span)
+	SUBQ(s.base, span)
+	MOVQ(span, s.span)
+	if t.listed {
+		t.reachAsked()
+	}
+}
+
+// reachAsked finds out what of X is asked for while the group is computed: nothing that was passed before it.
+func (t *turned) reachAsked() {
+	s, near, from, due := &t.show, label("near"), GP64(), GP64()
+	CMPQ(s.asked, Imm(0))
+	JEQ(LabelRef(near))
+	MOVQ(s.base, from)
+	t.row("X", from)
+	ADDQ(U32(ahead), from)
+	CMPQ(from, s.asked)
+	CMOVQLT(s.asked, from)
+	MOVQ(from, s.asked)
+	MOVQ(t.last, due)
+	INCQ(due)
+	t.row("X", due)
+	ADDQ(U32(ahead), due)
+	MOVQ(due, s.due)
+	Label(near)
 }
 
 // firstOnStage is where the first of rows that follow each other goes: they end with the group's last.
@@ -112,16 +200,16 @@ func (t *turned) target(block string) (data, stride reg.GPVirtual, behind int) {
 // staged counts the group's rows.
 func (t *turned) staged(dst string) {
 	rows, off := GP64(), label("off")
-	CMPQ(t.show.on, Imm(0))
-	JEQ(LabelRef(off))
 	MOVQ(t.show.span, rows)
 	ADDQ(rows, t.show.base)
+	CMPQ(t.show.on, Imm(0))
+	JEQ(LabelRef(off))
 	IMULQ(t.field(dst+".Stride"), rows)
 	ADDQ(rows, t.show.full)
 	Label(off)
 }
 
-// leave empties the stage, and says how far it came.
+// leave empties the stage, and says which row comes next.
 func (t *turned) leave(dst string) {
 	m := &traffic{turned: t, dst: dst}
 	m.begin()
@@ -130,10 +218,7 @@ func (t *turned) leave(dst string) {
 	VMOVDQU64(Mem{Base: m.from}, x)
 	VMOVDQU16(x, m.words(m.left), Mem{Base: m.to})
 	if t.listed {
-		base, done := GP64(), t.load("Rows")
-		CMPQ(t.at, done)
-		CMOVQLT(t.at, done)
-		MOVQ(done, t.field("Done"))
+		base := GP64()
 		MOVQ(t.show.base, base)
 		MOVQ(base, t.field("First"))
 	}
@@ -156,8 +241,6 @@ func (t *turned) traffic(dst string, from ...string) *traffic {
 	m := &traffic{turned: t, dst: dst}
 	for _, block := range from {
 		switch {
-		case t.listed && t.pairs: // the first sixteen are asked for before
-			m.ask = append(m.ask, t.ahead(block, 16), t.ahead(block, 24))
 		case t.listed: // those of a list may follow each other less
 			m.ask = append(m.ask, t.ahead(block, 0), t.ahead(block, 8))
 		default:
@@ -166,6 +249,8 @@ func (t *turned) traffic(dst string, from ...string) *traffic {
 	}
 	if len(from) == 1 {
 		m.one = from[0]
+	}
+	if len(from) == 1 && !t.listed {
 		m.ifAcross(func() { turnedAcross(m.ask[0], 4) }, func() {})
 	}
 	if dst == "" {
@@ -198,14 +283,14 @@ func (t *turned) ahead(block string, more uint64) reg.GPVirtual {
 // bfloat16 would wait for is little beside its instructions.
 func (m *traffic) ifAcross(across, otherwise func()) {
 	near, done := label("near"), label("asked")
-	CMPB(m.field(m.one+".Far"), Imm(0))
+	if m.listed {
+		CMPQ(m.show.asked, Imm(0))
+	} else {
+		CMPB(m.field(m.one+".Far"), Imm(0))
+	}
 	JEQ(LabelRef(near))
 	if m.size == 0 {
 		CMPB(m.field(m.one+".BF16"), Imm(0))
-		JNE(LabelRef(near))
-	}
-	if m.listed {
-		CMPQ(m.field("List"), Imm(0))
 		JNE(LabelRef(near))
 	}
 	across()
@@ -245,6 +330,11 @@ func (m *traffic) some(size int) {
 		}
 	}
 	switch {
+	case m.listed:
+		m.ifAcross(func() {
+			m.askSpan(size)
+			m.ifList(func() { m.askSpan(size) })
+		}, inOrder)
 	case m.one != "" && size == 4:
 		m.ifAcross(func() { askFour(m.ask[0]) }, inOrder)
 	case m.one != "" && m.size == 2:

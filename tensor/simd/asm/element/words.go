@@ -103,13 +103,16 @@ func (w *words) copies() reg.GPVirtual { return w.behind(copiesAt) }
 // last one goes on to is there, else from a copy.
 func (w *words) find() {
 	few, apart, done := label("few"), label("apart"), label("found")
-	first, last, end, stride := w.from(w.at), w.last(), w.load("Rows"), w.load("X.Stride")
+	first, last, end, stride := w.from(w.at), GP64(), w.load("Rows"), w.load("X.Stride")
 	beyond := w.beyond()
-	CMPQ(w.n, Imm(32))
-	JNE(LabelRef(few))
+	if !w.listed { // a list may leave rows to the next group
+		CMPQ(w.n, Imm(32))
+		JNE(LabelRef(few))
+	}
 	DECQ(end)
 	w.place("X", end)
-	w.place("X", last)
+	MOVQ(w.last, last)
+	w.row("X", last)
 	ADDQ(beyond, last)
 	CMPQ(last, end)
 	JGT(LabelRef(few))
@@ -163,11 +166,14 @@ func (w *words) copyRows() {
 	MOVQ(labels, w.labels)
 	XORQ(i, i)
 	Label(again)
-	row, last := GP64(), w.last()
+	row, end := GP64(), w.load("Rows")
 	LEAQ(Mem{Base: w.at, Index: i, Scale: 1}, row)
-	CMPQ(row, last)
-	CMOVQGT(last, row)
+	DECQ(end)
+	CMPQ(row, end)
+	CMOVQGT(end, row)
 	w.number(row)
+	CMPQ(row, w.turned.last)
+	CMOVQGT(w.turned.last, row)
 	if w.listed {
 		w.ifPointer("Labels", func(all reg.GPVirtual) {
 			one := GP32()
@@ -231,10 +237,7 @@ func (w *words) readListed(column, left reg.GPVirtual) {
 	few, again, byte := label("few"), label("piece"), GP64()
 	CMPQ(left, Imm(64))
 	JLE(LabelRef(few))
-	w.askApart("X", 32)
-	CMPQ(w.show.on, Imm(0))
-	JNE(LabelRef(few))
-	w.ifPointer("Dst.Data", func(reg.GPVirtual) { w.askApart("Dst", 0) })
+	w.askListed()
 	Label(few)
 	w.ifPointer("Labels", func(labels reg.GPVirtual) {
 		found, to := w.reg(), GP64()
