@@ -2,6 +2,7 @@ package simd
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -85,7 +86,6 @@ type attendRowArgs struct {
 	srcStride int
 	dst       unsafe.Pointer
 	dstStride int
-	mask      uint64
 	mode      int
 	weights   *float32
 	gap       int
@@ -105,15 +105,45 @@ type attendRowArgs struct {
 // headShape is how a row is cut into runs of vectors of float32, or blocks of bfloat16. For loops that make dot products a run is a head, or
 // heads that share a vector, and what is left: the last of a row, not to reach behind it, starts shift bytes earlier.
 type headShape struct {
-	shape                      int
 	each, whole                int    // vectors or blocks a run, and bytes of all but the last
 	headBytes, lastByte, shift int    // lastByte is from the last vector's first
 	tail                       uint64 // columns of the row's last vector or block
 	evens, odds                uint64 // lanes of those of other heads, of a block in two vectors
-	runs                       int
-	dstHead, dstShift          int // as headBytes, shift and whole, of dst
-	dstWhole                   int
-	unused                     int // bytes of the room for a run that it leaves
+	kind                       int    // of loads
+	places                     *places
+	few                        uint64 // 1 if all are of the last four vectors
+}
+
+// Kinds of loads: sixteen float32, 32 bfloat16, or sixteen of them.
+const (
+	floatLoads = iota
+	pairLoads
+	singleLoads
+)
+
+// places is where the loads of a row are, in bytes, by the first of the vectors that they are summed in: below zero where there are none.
+type places struct{ from, to [panelCols / 16]int }
+
+// placesOf lists the loads of runs, each of so many columns and with room for as many sums.
+func (s *headShape) placesOf(runs, cols, room int, src, dst Strided) (p places) {
+	block := 16
+	if s.kind == pairLoads {
+		block = 32
+	}
+	for i := range p.from {
+		p.from[i], p.to[i] = -1, -1
+	}
+	for r := range runs {
+		for i := range s.each {
+			col := r*cols + i*block
+			if r == runs-1 && i == s.each-1 {
+				col -= s.shift / src.size()
+			}
+			v := (panelCols - (runs-1-r)*room - (s.each-i)*block) / 16
+			p.from[v], p.to[v] = col*src.size(), col*dst.size()
+		}
+	}
+	return p
 }
 
 func bits(x float32) uint64 { return uint64(math.Float32bits(x)) }
@@ -244,7 +274,9 @@ func vectorsOf(cols int, bf16 bool) (n int, mask uint64) {
 
 // panelShape is that of a panel, one run, and the mask of its last vector or block.
 func panelShape(cols int, bf16 bool) (s headShape, mask uint64) {
-	s.runs, s.unused = 1, 4*unusedCols(cols, bf16)
+	if bf16 {
+		s.kind = pairLoads
+	}
 	s.each, mask = vectorsOf(cols, bf16)
 	s.whole = 64 * (s.each - 1)
 	return s, mask
@@ -320,6 +352,7 @@ func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []f
 	if to := a.Ptr[r+n]; to > a.Ptr[r] {
 		s.prefetch, s.last = attendAhead(a.Z), &a.Index[to-1]
 	}
+	var rounded places // where rows are by which the processor does not round
 	for c := 0; c < a.Heads*a.Width; c += panelCols {
 		cols := min(panelCols, a.Heads*a.Width-c)
 		s.src, s.srcStride = a.Z.at(0, c)
@@ -330,8 +363,11 @@ func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []f
 			s.mode |= modeStream
 		}
 		s.patterns = (*uint32)(unsafe.Pointer(&patterns[c]))
-		s.headShape, s.mask = panelShape(cols, bf16)
-		s.dstWhole = s.whole / a.Z.size() * a.Dst.size()
+		s.headShape, s.tail = panelShape(cols, bf16)
+		if bf16 && s.mode&modeNative == 0 {
+			rounded = s.placesOf(1, cols, panelCols, a.Z, a.Dst)
+			s.places = &rounded
+		}
 		first, heads := wholeHeads(c, cols, a.Width, bf16)
 		s.weights = (*float32)(unsafe.Add(unsafe.Pointer(weights), 4*first))
 		s.loop = 64*sumVectors(s.each, heads, bf16) + 2*heads
@@ -437,21 +473,32 @@ func (p headPass) shape(width int, bf16 bool) headShape {
 	}
 	rest, each := (run-1)%block+1, (run+block-1)/block
 	s := headShape{
-		shape: 128*p.heads + 32*(p.share-1) + 1, each: each, whole: size * block * (each - 1),
+		each: each, whole: size * block * (each - 1),
 		headBytes: size * run, lastByte: size*rest - 1, tail: 1<<rest - 1, evens: 1<<rest - 1,
-		runs: heads, unused: 4 * (p.room(run, bf16) - each*block),
 	}
 	if heads*run >= block {
 		s.shift = size * (block - rest)
 		s.tail <<= block - rest
 	}
-	if block == 32 {
-		s.evens, s.odds = 1<<((rest+1)/2)-1, 1<<(rest/2)-1
-	}
-	if block == 16 && each == 1 && p.share == 1 {
-		s.shape-- // a single vector
+	switch {
+	case block == 32:
+		s.kind, s.evens, s.odds = pairLoads, 1<<((rest+1)/2)-1, 1<<(rest/2)-1
+	case bf16:
+		s.kind = singleLoads
 	}
 	return s
+}
+
+// loops is the number of the first of the loops for heads of the given shape.
+func (p headPass) loops(s headShape) int {
+	n := 128*p.heads + 32*(p.share-1) + 1
+	if s.kind != floatLoads {
+		n += 2
+	}
+	if p.share == 1 && s.each == 1 && s.kind != pairLoads {
+		n-- // a single vector
+	}
+	return 8 * n
 }
 
 // room is how many numbers of a row the loops have room for a head, or heads that share a vector or block. It has the last of them.
@@ -533,18 +580,16 @@ func (a *AttentionGrad) pass512(level Level, p headPass, r, n int, bf16 bool) {
 	if bf16 && p.heads >= 4 && a.Width%32 == 0 && linesOnly(w.src, w.srcStride, 64) {
 		w.loop, w.prefetch = 1+w.each, max(w.prefetch, 4*16) // a loop for heads of so many lines
 	}
-	sizes := a.DZ.size() / a.DDst.size()
-	w.dstHead, w.dstShift, w.dstWhole = sizes*w.headBytes, sizes*w.shift, sizes*w.whole
+	w.loop += p.loops(w.headShape)
+	run := p.share * a.Width
+	list := w.placesOf(p.heads/p.share, run, p.room(run, bf16), a.DDst, a.DZ)
+	w.places, w.few = &list, onOff(slices.Max(list.from[:12]) < 0)
 	w.dst, w.dstStride = a.DZ.at(r, col)
-	if a.Stream && w.mode != modeBF16 && (a.DZ.B16 != nil) == bf16 && linesOnly(w.dst, w.dstStride, w.dstHead) {
+	if a.Stream && w.mode != modeBF16 && (a.DZ.B16 != nil) == bf16 && linesOnly(w.dst, w.dstStride, run*a.DZ.size()) {
 		w.mode |= modeStream
 	}
 	w.z, w.zStride = a.Z.at(r, col)
 	w.left, w.leftStride = a.Left.at(r, p.first)
 	w.dleft, w.dleftStride = a.DLeft.at(r, p.first)
-	if raw := (*byte)(unsafe.Pointer(&w)); bf16 {
-		attendGrad512b16(raw)
-	} else {
-		attendGrad512(raw)
-	}
+	attendGrad512((*byte)(unsafe.Pointer(&w)))
 }

@@ -805,19 +805,19 @@ store:
 TEXT ·attendSum512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         184(DI), SI
+	ADDQ         168(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         72(DI), R11
-	MOVQ         80(DI), R12
-	MOVQ         88(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         64(DI), R11
+	MOVQ         72(DI), R12
+	MOVQ         80(DI), R13
+	MOVQ         96(DI), R14
+	MOVQ         104(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
 	LEAQ         (R8)(R9*4), R8
 	XORQ         DX, DX
-	MOVQ         56(DI), R9
+	MOVQ         200(DI), R9
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	VMOVDQU32    256(R13), Z16
@@ -854,17 +854,17 @@ row:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	CMPQ   96(DI), $0x00000240
+	CMPQ   88(DI), $0x00000240
 	JB     below_9
-	CMPQ   96(DI), $0x00000342
+	CMPQ   88(DI), $0x00000342
 	JB     below_10
-	CMPQ   96(DI), $0x00000400
+	CMPQ   88(DI), $0x00000400
 	JB     below_11
-	CMPQ   96(DI), $0x00000408
+	CMPQ   88(DI), $0x00000408
 	JB     below_12
-	CMPQ   96(DI), $0x00000410
+	CMPQ   88(DI), $0x00000410
 	JB     below_13
-	CMPQ   96(DI), $0x00000420
+	CMPQ   88(DI), $0x00000420
 	JB     below_14
 	JMP    loop1056
 
@@ -875,9 +875,9 @@ below_13:
 	JMP loop1032
 
 below_12:
-	CMPQ 96(DI), $0x00000402
+	CMPQ 88(DI), $0x00000402
 	JB   below_15
-	CMPQ 96(DI), $0x00000404
+	CMPQ 88(DI), $0x00000404
 	JB   below_16
 	JMP  loop1028
 
@@ -888,11 +888,11 @@ below_15:
 	JMP loop1024
 
 below_11:
-	CMPQ 96(DI), $0x00000384
+	CMPQ 88(DI), $0x00000384
 	JB   below_17
-	CMPQ 96(DI), $0x000003c0
+	CMPQ 88(DI), $0x000003c0
 	JB   below_18
-	CMPQ 96(DI), $0x000003c2
+	CMPQ 88(DI), $0x000003c2
 	JB   below_19
 	JMP  loop962
 
@@ -903,9 +903,9 @@ below_18:
 	JMP loop900
 
 below_17:
-	CMPQ 96(DI), $0x00000380
+	CMPQ 88(DI), $0x00000380
 	JB   below_20
-	CMPQ 96(DI), $0x00000382
+	CMPQ 88(DI), $0x00000382
 	JB   below_21
 	JMP  loop898
 
@@ -916,13 +916,13 @@ below_20:
 	JMP loop834
 
 below_10:
-	CMPQ 96(DI), $0x000002c2
+	CMPQ 88(DI), $0x000002c2
 	JB   below_22
-	CMPQ 96(DI), $0x00000304
+	CMPQ 88(DI), $0x00000304
 	JB   below_23
-	CMPQ 96(DI), $0x00000308
+	CMPQ 88(DI), $0x00000308
 	JB   below_24
-	CMPQ 96(DI), $0x00000340
+	CMPQ 88(DI), $0x00000340
 	JB   below_25
 	JMP  loop832
 
@@ -933,9 +933,9 @@ below_24:
 	JMP loop772
 
 below_23:
-	CMPQ 96(DI), $0x00000300
+	CMPQ 88(DI), $0x00000300
 	JB   below_26
-	CMPQ 96(DI), $0x00000302
+	CMPQ 88(DI), $0x00000302
 	JB   below_27
 	JMP  loop770
 
@@ -946,11 +946,11 @@ below_26:
 	JMP loop706
 
 below_22:
-	CMPQ 96(DI), $0x00000282
+	CMPQ 88(DI), $0x00000282
 	JB   below_28
-	CMPQ 96(DI), $0x00000284
+	CMPQ 88(DI), $0x00000284
 	JB   below_29
-	CMPQ 96(DI), $0x000002c0
+	CMPQ 88(DI), $0x000002c0
 	JB   below_30
 	JMP  loop704
 
@@ -961,9 +961,9 @@ below_29:
 	JMP loop642
 
 below_28:
-	CMPQ 96(DI), $0x00000242
+	CMPQ 88(DI), $0x00000242
 	JB   below_31
-	CMPQ 96(DI), $0x00000280
+	CMPQ 88(DI), $0x00000280
 	JB   below_32
 	JMP  loop640
 
@@ -974,15 +974,15 @@ below_31:
 	JMP loop576
 
 below_9:
-	CMPQ 96(DI), $0x00000140
+	CMPQ 88(DI), $0x00000140
 	JB   below_33
-	CMPQ 96(DI), $0x000001c2
+	CMPQ 88(DI), $0x000001c2
 	JB   below_34
-	CMPQ 96(DI), $0x00000204
+	CMPQ 88(DI), $0x00000204
 	JB   below_35
-	CMPQ 96(DI), $0x00000208
+	CMPQ 88(DI), $0x00000208
 	JB   below_36
-	CMPQ 96(DI), $0x00000210
+	CMPQ 88(DI), $0x00000210
 	JB   below_37
 	JMP  loop528
 
@@ -993,9 +993,9 @@ below_36:
 	JMP loop516
 
 below_35:
-	CMPQ 96(DI), $0x00000200
+	CMPQ 88(DI), $0x00000200
 	JB   below_38
-	CMPQ 96(DI), $0x00000202
+	CMPQ 88(DI), $0x00000202
 	JB   below_39
 	JMP  loop514
 
@@ -1006,11 +1006,11 @@ below_38:
 	JMP loop450
 
 below_34:
-	CMPQ 96(DI), $0x00000182
+	CMPQ 88(DI), $0x00000182
 	JB   below_40
-	CMPQ 96(DI), $0x00000184
+	CMPQ 88(DI), $0x00000184
 	JB   below_41
-	CMPQ 96(DI), $0x000001c0
+	CMPQ 88(DI), $0x000001c0
 	JB   below_42
 	JMP  loop448
 
@@ -1021,9 +1021,9 @@ below_41:
 	JMP loop386
 
 below_40:
-	CMPQ 96(DI), $0x00000142
+	CMPQ 88(DI), $0x00000142
 	JB   below_43
-	CMPQ 96(DI), $0x00000180
+	CMPQ 88(DI), $0x00000180
 	JB   below_44
 	JMP  loop384
 
@@ -1034,13 +1034,13 @@ below_43:
 	JMP loop320
 
 below_33:
-	CMPQ 96(DI), $0x000000c0
+	CMPQ 88(DI), $0x000000c0
 	JB   below_45
-	CMPQ 96(DI), $0x00000102
+	CMPQ 88(DI), $0x00000102
 	JB   below_46
-	CMPQ 96(DI), $0x00000104
+	CMPQ 88(DI), $0x00000104
 	JB   below_47
-	CMPQ 96(DI), $0x00000108
+	CMPQ 88(DI), $0x00000108
 	JB   below_48
 	JMP  loop264
 
@@ -1051,9 +1051,9 @@ below_47:
 	JMP loop258
 
 below_46:
-	CMPQ 96(DI), $0x000000c2
+	CMPQ 88(DI), $0x000000c2
 	JB   below_49
-	CMPQ 96(DI), $0x00000100
+	CMPQ 88(DI), $0x00000100
 	JB   below_50
 	JMP  loop256
 
@@ -1064,11 +1064,11 @@ below_49:
 	JMP loop192
 
 below_45:
-	CMPQ 96(DI), $0x00000080
+	CMPQ 88(DI), $0x00000080
 	JB   below_51
-	CMPQ 96(DI), $0x00000082
+	CMPQ 88(DI), $0x00000082
 	JB   below_52
-	CMPQ 96(DI), $0x00000084
+	CMPQ 88(DI), $0x00000084
 	JB   below_53
 	JMP  loop132
 
@@ -1079,7 +1079,7 @@ below_52:
 	JMP loop128
 
 below_51:
-	CMPQ 96(DI), $0x00000042
+	CMPQ 88(DI), $0x00000042
 	JB   below_54
 	JMP  loop66
 
@@ -2741,14 +2741,14 @@ loop1056near:
 	JMP          loop1056
 
 done:
-	MOVQ        176(DI), R15
-	MOVQ        128(DI), R9
+	MOVQ        160(DI), R15
+	MOVQ        120(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        112(DI), R9
+	MOVQ        136(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 128(DI), Z29, Z29
 	CMPQ        R15, $0x09
 	JAE         above_495
 	CMPQ        R15, $0x05
@@ -2869,8 +2869,8 @@ load_479:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
-	ADDQ    264(DI), CX
-	TESTQ   $0x00000004, 64(DI)
+	ADDQ    168(DI), CX
+	TESTQ   $0x00000004, 56(DI)
 	JNZ     stream
 	CMPQ    R15, $0x09
 	JAE     above_518
@@ -3086,19 +3086,19 @@ GLOBL bitsffff0000<>(SB), RODATA|NOPTR, $4
 TEXT ·attendSum512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         184(DI), SI
+	ADDQ         168(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         72(DI), R11
-	MOVQ         80(DI), R12
-	MOVQ         88(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         64(DI), R11
+	MOVQ         72(DI), R12
+	MOVQ         80(DI), R13
+	MOVQ         96(DI), R14
+	MOVQ         104(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
 	LEAQ         (R8)(R9*4), R8
 	XORQ         DX, DX
-	MOVQ         56(DI), R9
+	MOVQ         200(DI), R9
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	VMOVDQU32    256(R13), Z16
@@ -3135,17 +3135,17 @@ row:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	CMPQ   96(DI), $0x00000103
+	CMPQ   88(DI), $0x00000103
 	JB     below_548
-	CMPQ   96(DI), $0x00000201
+	CMPQ   88(DI), $0x00000201
 	JB     below_549
-	CMPQ   96(DI), $0x00000205
+	CMPQ   88(DI), $0x00000205
 	JB     below_550
-	CMPQ   96(DI), $0x00000209
+	CMPQ   88(DI), $0x00000209
 	JB     below_551
-	CMPQ   96(DI), $0x00000210
+	CMPQ   88(DI), $0x00000210
 	JB     below_552
-	CMPQ   96(DI), $0x00000211
+	CMPQ   88(DI), $0x00000211
 	JB     below_553
 	JMP    loop529
 
@@ -3156,7 +3156,7 @@ below_552:
 	JMP loop521
 
 below_551:
-	CMPQ 96(DI), $0x00000208
+	CMPQ 88(DI), $0x00000208
 	JB   below_554
 	JMP  loop520
 
@@ -3164,9 +3164,9 @@ below_554:
 	JMP loop517
 
 below_550:
-	CMPQ 96(DI), $0x00000203
+	CMPQ 88(DI), $0x00000203
 	JB   below_555
-	CMPQ 96(DI), $0x00000204
+	CMPQ 88(DI), $0x00000204
 	JB   below_556
 	JMP  loop516
 
@@ -3174,7 +3174,7 @@ below_556:
 	JMP loop515
 
 below_555:
-	CMPQ 96(DI), $0x00000202
+	CMPQ 88(DI), $0x00000202
 	JB   below_557
 	JMP  loop514
 
@@ -3182,11 +3182,11 @@ below_557:
 	JMP loop513
 
 below_549:
-	CMPQ 96(DI), $0x00000109
+	CMPQ 88(DI), $0x00000109
 	JB   below_558
-	CMPQ 96(DI), $0x00000185
+	CMPQ 88(DI), $0x00000185
 	JB   below_559
-	CMPQ 96(DI), $0x00000200
+	CMPQ 88(DI), $0x00000200
 	JB   below_560
 	JMP  loop512
 
@@ -3194,7 +3194,7 @@ below_560:
 	JMP loop389
 
 below_559:
-	CMPQ 96(DI), $0x00000184
+	CMPQ 88(DI), $0x00000184
 	JB   below_561
 	JMP  loop388
 
@@ -3202,9 +3202,9 @@ below_561:
 	JMP loop265
 
 below_558:
-	CMPQ 96(DI), $0x00000105
+	CMPQ 88(DI), $0x00000105
 	JB   below_562
-	CMPQ 96(DI), $0x00000108
+	CMPQ 88(DI), $0x00000108
 	JB   below_563
 	JMP  loop264
 
@@ -3212,7 +3212,7 @@ below_563:
 	JMP loop261
 
 below_562:
-	CMPQ 96(DI), $0x00000104
+	CMPQ 88(DI), $0x00000104
 	JB   below_564
 	JMP  loop260
 
@@ -3220,15 +3220,15 @@ below_564:
 	JMP loop259
 
 below_548:
-	CMPQ 96(DI), $0x00000084
+	CMPQ 88(DI), $0x00000084
 	JB   below_565
-	CMPQ 96(DI), $0x000000c2
+	CMPQ 88(DI), $0x000000c2
 	JB   below_566
-	CMPQ 96(DI), $0x00000100
+	CMPQ 88(DI), $0x00000100
 	JB   below_567
-	CMPQ 96(DI), $0x00000101
+	CMPQ 88(DI), $0x00000101
 	JB   below_568
-	CMPQ 96(DI), $0x00000102
+	CMPQ 88(DI), $0x00000102
 	JB   below_569
 	JMP  loop258
 
@@ -3239,7 +3239,7 @@ below_568:
 	JMP loop256
 
 below_567:
-	CMPQ 96(DI), $0x000000c3
+	CMPQ 88(DI), $0x000000c3
 	JB   below_570
 	JMP  loop195
 
@@ -3247,9 +3247,9 @@ below_570:
 	JMP loop194
 
 below_566:
-	CMPQ 96(DI), $0x000000c0
+	CMPQ 88(DI), $0x000000c0
 	JB   below_571
-	CMPQ 96(DI), $0x000000c1
+	CMPQ 88(DI), $0x000000c1
 	JB   below_572
 	JMP  loop193
 
@@ -3257,7 +3257,7 @@ below_572:
 	JMP loop192
 
 below_571:
-	CMPQ 96(DI), $0x00000085
+	CMPQ 88(DI), $0x00000085
 	JB   below_573
 	JMP  loop133
 
@@ -3265,11 +3265,11 @@ below_573:
 	JMP loop132
 
 below_565:
-	CMPQ 96(DI), $0x00000080
+	CMPQ 88(DI), $0x00000080
 	JB   below_574
-	CMPQ 96(DI), $0x00000082
+	CMPQ 88(DI), $0x00000082
 	JB   below_575
-	CMPQ 96(DI), $0x00000083
+	CMPQ 88(DI), $0x00000083
 	JB   below_576
 	JMP  loop131
 
@@ -3277,7 +3277,7 @@ below_576:
 	JMP loop130
 
 below_575:
-	CMPQ 96(DI), $0x00000081
+	CMPQ 88(DI), $0x00000081
 	JB   below_577
 	JMP  loop129
 
@@ -3285,9 +3285,9 @@ below_577:
 	JMP loop128
 
 below_574:
-	CMPQ 96(DI), $0x00000042
+	CMPQ 88(DI), $0x00000042
 	JB   below_578
-	CMPQ 96(DI), $0x00000043
+	CMPQ 88(DI), $0x00000043
 	JB   below_579
 	JMP  loop67
 
@@ -3295,7 +3295,7 @@ below_579:
 	JMP loop66
 
 below_578:
-	CMPQ 96(DI), $0x00000041
+	CMPQ 88(DI), $0x00000041
 	JB   below_580
 	JMP  loop65
 
@@ -4094,14 +4094,14 @@ loop512:
 	ADDQ  $0x04, R8
 	IMULQ BX, AX
 	ADDQ  SI, AX
-	CMPQ  176(DI), $0x07
+	CMPQ  160(DI), $0x07
 	JAE   above_661
-	CMPQ  176(DI), $0x06
+	CMPQ  160(DI), $0x06
 	JB    load_657
 	JMP   load_658
 
 above_661:
-	CMPQ        176(DI), $0x08
+	CMPQ        160(DI), $0x08
 	JB          load_659
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
@@ -4177,7 +4177,7 @@ loop513again:
 	JAE        loop512
 	MOVL       (R8)(R14*2), R9
 	IMULQ      BX, R9
-	SUBQ       184(DI), R9
+	SUBQ       168(DI), R9
 	PREFETCHT0 (SI)(R9*1)
 	PREFETCHT0 64(SI)(R9*1)
 	MOVL       16(R8), R9
@@ -4186,14 +4186,14 @@ loop513again:
 	ADDQ       $0x04, R8
 	IMULQ      BX, AX
 	ADDQ       SI, AX
-	CMPQ       176(DI), $0x07
+	CMPQ       160(DI), $0x07
 	JAE        above_670
-	CMPQ       176(DI), $0x06
+	CMPQ       160(DI), $0x06
 	JB         load_666
 	JMP        load_667
 
 above_670:
-	CMPQ        176(DI), $0x08
+	CMPQ        160(DI), $0x08
 	JB          load_668
 	PREFETCHT0  -448(SI)(R9*1)
 	VPSLLD      $0x10, -448(AX), Z29
@@ -4273,14 +4273,14 @@ loop514:
 	IMULQ        BX, AX
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
-	CMPQ         176(DI), $0x07
+	CMPQ         160(DI), $0x07
 	JAE          above_679
-	CMPQ         176(DI), $0x06
+	CMPQ         160(DI), $0x06
 	JB           load_675
 	JMP          load_676
 
 above_679:
-	CMPQ        176(DI), $0x08
+	CMPQ        160(DI), $0x08
 	JB          load_677
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
@@ -4336,7 +4336,7 @@ loop515again:
 	JAE          loop514
 	MOVL         (R8)(R14*2), R9
 	IMULQ        BX, R9
-	SUBQ         184(DI), R9
+	SUBQ         168(DI), R9
 	PREFETCHT0   (SI)(R9*1)
 	PREFETCHT0   64(SI)(R9*1)
 	MOVL         16(R8), R9
@@ -4346,14 +4346,14 @@ loop515again:
 	IMULQ        BX, AX
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
-	CMPQ         176(DI), $0x07
+	CMPQ         160(DI), $0x07
 	JAE          above_688
-	CMPQ         176(DI), $0x06
+	CMPQ         160(DI), $0x06
 	JB           load_684
 	JMP          load_685
 
 above_688:
-	CMPQ        176(DI), $0x08
+	CMPQ        160(DI), $0x08
 	JB          load_686
 	PREFETCHT0  -448(SI)(R9*1)
 	VPSLLD      $0x10, -448(AX), Z29
@@ -4755,14 +4755,14 @@ loop529again:
 	JMP          loop529again
 
 done:
-	MOVQ        176(DI), R15
-	MOVQ        128(DI), R9
+	MOVQ        160(DI), R15
+	MOVQ        120(DI), R9
 	IMULQ       DX, R9
-	ADDQ        120(DI), R9
-	MOVQ        144(DI), AX
+	ADDQ        112(DI), R9
+	MOVQ        136(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
-	VMULPS.BCST 136(DI), Z29, Z29
+	VMULPS.BCST 128(DI), Z29, Z29
 	CMPQ        R15, $0x05
 	JAE         above_745
 	CMPQ        R15, $0x03
@@ -4839,8 +4839,7 @@ load_737:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
-	ADDQ    264(DI), CX
-	TESTQ   $0x00000010, 64(DI)
+	TESTQ   $0x00000010, 56(DI)
 	JZ      stage
 	CMPQ    R15, $0x05
 	JAE     above_756
@@ -4927,7 +4926,8 @@ load_748:
 	LONG   $0x48075262
 	WORD   $0xf672
 	VPERMW Z14, Z29, Z14
-	TESTQ  $0x00000004, 64(DI)
+	ADDQ   168(DI), CX
+	TESTQ  $0x00000004, 56(DI)
 	JNZ    stream
 	CMPQ   R15, $0x05
 	JAE    above_767
@@ -4977,46 +4977,44 @@ load_759:
 	JMP       written
 
 stage:
-	MOVQ    160(DI), R9
-	VMOVUPS Z0, (R9)
-	VMOVUPS Z1, 64(R9)
-	VMOVUPS Z2, 128(R9)
-	VMOVUPS Z3, 192(R9)
-	VMOVUPS Z4, 256(R9)
-	VMOVUPS Z5, 320(R9)
-	VMOVUPS Z6, 384(R9)
-	VMOVUPS Z7, 448(R9)
-	VMOVUPS Z8, 512(R9)
-	VMOVUPS Z9, 576(R9)
-	VMOVUPS Z10, 640(R9)
-	VMOVUPS Z11, 704(R9)
-	VMOVUPS Z12, 768(R9)
-	VMOVUPS Z13, 832(R9)
-	VMOVUPS Z14, 896(R9)
-	VMOVUPS Z15, 960(R9)
-	LEAQ    (R9), AX
-	MOVQ    240(DI), R9
-	SUBQ    264(DI), CX
+	MOVQ    152(DI), R15
+	MOVQ    232(DI), R10
+	ADDQ    $0x00000080, R10
+	VMOVUPS Z0, (R15)
+	VMOVUPS Z1, 64(R15)
+	VMOVUPS Z2, 128(R15)
+	VMOVUPS Z3, 192(R15)
+	VMOVUPS Z4, 256(R15)
+	VMOVUPS Z5, 320(R15)
+	VMOVUPS Z6, 384(R15)
+	VMOVUPS Z7, 448(R15)
+	VMOVUPS Z8, 512(R15)
+	VMOVUPS Z9, 576(R15)
+	VMOVUPS Z10, 640(R15)
+	VMOVUPS Z11, 704(R15)
+	VMOVUPS Z12, 768(R15)
+	VMOVUPS Z13, 832(R15)
+	VMOVUPS Z14, 896(R15)
+	VMOVUPS Z15, 960(R15)
+	XORL    R9, R9
 	KXNORD  K2, K2, K2
 
-pairsrun:
-	ADDQ 272(DI), AX
-	MOVQ 176(DI), R15
-	MOVQ CX, R10
-
-pairsload:
-	CMPQ  R15, $0x01
-	JNE   pairsput
-	CMPQ  R9, $0x01
-	JNE   pairsput
-	SUBQ  256(DI), R10
+staged1:
+	MOVQ  (R10)(R9*8), AX
+	TESTQ AX, AX
+	JS    staged1next
+	ADDQ  CX, AX
+	CMPQ  R9, $0x0e
+	JNE   staged1put
 	KMOVD K1, K2
 
-pairsput:
-	VMOVUPS     (AX), Z0
-	VMOVUPS     64(AX), Z1
-	TESTQ       $0x00000002, 64(DI)
-	JZ          pairswide
+staged1put:
+	SHLQ        $0x06, R9
+	VMOVUPS     (R15)(R9*1), Z0
+	VMOVUPS     64(R15)(R9*1), Z1
+	SHRQ        $0x06, R9
+	TESTQ       $0x00000002, 56(DI)
+	JZ          staged1wide
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -5035,29 +5033,24 @@ pairsput:
 	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
-	VMOVDQU16   Z0, K2, (R10)
-	ADDQ        $0x40, R10
-	JMP         pairsnext
+	VMOVDQU16   Z0, K2, (AX)
+	JMP         staged1next
 
-pairswide:
+staged1wide:
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
 	VPERMI2PS Z1, Z0, Z29
 	VPERMI2PS Z1, Z0, Z30
 	VMOVAPS   Z29, Z0
 	VMOVAPS   Z30, Z1
-	KSHIFTRD  $0x10, K2, K4
-	VMOVUPS   Z1, K4, 64(R10)
-	VMOVUPS   Z0, K2, (R10)
-	ADDQ      $0x00000080, R10
+	KSHIFTRD  $0x10, K2, K3
+	VMOVUPS   Z1, K3, 64(AX)
+	VMOVUPS   Z0, K2, (AX)
 
-pairsnext:
-	ADDQ $0x00000080, AX
-	DECQ R15
-	JNZ  pairsload
-	ADDQ 248(DI), CX
-	DECQ R9
-	JNZ  pairsrun
+staged1next:
+	ADDQ $0x02, R9
+	CMPQ R9, $0x10
+	JB   staged1
 	JMP  written
 
 stream:
@@ -5177,230 +5170,145 @@ DATA interleaved<>+124(SB)/4, $0x0000001f
 GLOBL interleaved<>(SB), RODATA|NOPTR, $128
 
 // func attendGrad512(a *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·attendGrad512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         88(DI), SI
+	ADDQ         80(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         200(DI), R14
-	MOVQ         208(DI), BP
-	MOVQ         224(DI), R15
+	MOVQ         176(DI), R14
+	MOVQ         184(DI), BP
+	MOVQ         200(DI), R15
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
 	LEAQ         (R8)(R9*4), R8
-	MOVQ         120(DI), R9
+	MOVQ         112(DI), R9
 	KMOVD        R9, K1
-	MOVQ         128(DI), R9
+	MOVQ         120(DI), R9
 	KMOVD        R9, K5
-	MOVQ         136(DI), R9
+	MOVQ         128(DI), R9
 	KMOVD        R9, K6
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	XORQ         DX, DX
-	MOVQ         R8, 456(DI)
-	MOVQ         R8, 464(DI)
-	CMPQ         264(DI), $0x04
-	JE           batchFour512
-	CMPQ         264(DI), $0x08
-	JE           batchEight512
-	CMPQ         264(DI), $0x10
-	JE           batchSixteen512
-	JMP          batch512
+	MOVQ         R8, 432(DI)
+	MOVQ         R8, 440(DI)
 
-row:
-	MOVQ    (DI), R9
-	MOVQ    8(R9)(DX*8), R10
-	MOVQ    8(DI), R9
-	LEAQ    (R9)(R10*4), R10
-	VPXORD  Z16, Z16, Z16
-	VMOVUPS Z16, 3328(R15)
-	CMPQ    72(DI), $0x00000261
-	JB      below_781
-	CMPQ    72(DI), $0x00000461
-	JB      below_782
-	CMPQ    72(DI), $0x00000821
-	JB      below_783
-	CMPQ    72(DI), $0x00000861
-	JB      below_784
-	JMP     start2145
-
-below_784:
-	JMP start2081
-
-below_783:
-	CMPQ 72(DI), $0x00000800
-	JB   below_785
-	JMP  start2048
-
-below_785:
-	JMP start1121
-
-below_782:
-	CMPQ 72(DI), $0x00000401
-	JB   below_786
-	CMPQ 72(DI), $0x00000421
-	JB   below_787
-	JMP  start1057
-
-below_787:
-	JMP start1025
-
-below_786:
-	CMPQ 72(DI), $0x00000400
-	JB   below_788
-	JMP  start1024
-
-below_788:
-	JMP start609
-
-below_781:
-	CMPQ 72(DI), $0x00000121
-	JB   below_789
-	CMPQ 72(DI), $0x00000201
-	JB   below_790
-	CMPQ 72(DI), $0x00000221
-	JB   below_791
-	JMP  start545
-
-below_791:
-	JMP start513
-
-below_790:
-	CMPQ 72(DI), $0x00000200
-	JB   below_792
-	JMP  start512
-
-below_792:
-	JMP start289
-
-below_789:
-	CMPQ 72(DI), $0x00000100
-	JB   below_793
-	CMPQ 72(DI), $0x00000101
-	JB   below_794
-	JMP  start257
-
-below_794:
-	JMP start256
-
-below_793:
-	CMPQ 72(DI), $0x00000081
-	JB   below_795
-	JMP  start129
-
-below_795:
-	JMP start128
-
-batch512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
+batch:
+	CMPQ 240(DI), $0x04
+	JE   batchFour512
+	CMPQ 240(DI), $0x08
+	JE   batchEight512
+	CMPQ 240(DI), $0x10
+	JE   batchSixteen512
+	MOVQ 432(DI), R12
+	CMPQ R12, 440(DI)
 	JB   same512
 
-again_796:
-	MOVQ      448(DI), AX
+again_781:
+	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
+	MOVQ      R9, 440(DI)
+	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_796
-	MOVQ      312(DI), R9
+	JE        again_781
+	MOVQ      288(DI), R9
 	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
+	ADDQ      280(DI), R9
+	MOVQ      248(DI), CX
 	KMOVW     CX, K2
-	MOVQ      296(DI), CX
+	MOVQ      272(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_799
-	MOVQ      376(DI), R9
+	CMPQ      320(DI), $0x00
+	JE        drawn_784
+	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_797
+	JZ        noids_782
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_798
+	JMP       hash_783
 
-noids_797:
-	MOVQ 384(DI), R9
+noids_782:
+	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_798:
+hash_783:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_799:
+drawn_784:
 same512:
-	MOVQ    432(DI), R13
+	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
 	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
+	MOVQ    R13, 448(DI)
 	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
+	ADDQ    264(DI), AX
+	CMPQ    AX, 440(DI)
+	CMOVQHI 440(DI), AX
+	MOVQ    AX, 432(DI)
 	MOVQ    AX, 1536(R13)
 
 group512:
 	LEAQ 156(R12), R9
-	CMPQ R9, 216(DI)
-	JA   asked_800
-	MOVQ 232(DI), AX
-	MOVQ 392(DI), R11
-	MOVQ 408(DI), R13
+	CMPQ R9, 192(DI)
+	JA   asked_785
+	MOVQ 208(DI), AX
+	MOVQ 368(DI), R11
+	MOVQ 384(DI), R13
 	SUBQ 8(DI), R13
 	ADDQ R12, R13
-	MOVQ 280(DI), CX
+	MOVQ 256(DI), CX
 	LEAQ 96(R12)(CX*1), CX
-	MOVQ CX, 480(DI)
+	MOVQ CX, 456(DI)
 	LEAQ 96(R12), CX
 
-ask_802:
+ask_787:
 	MOVL       (CX), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), R9
-	IMULQ      400(DI), R9
+	IMULQ      376(DI), R9
 	PREFETCHT0 (R11)(R9*4)
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
-	CMPQ       CX, 480(DI)
-	JB         ask_802
+	CMPQ       CX, 456(DI)
+	JB         ask_787
 
-asked_800:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
+asked_785:
+	MOVQ              448(DI), R13
+	MOVQ              432(DI), R9
 	SUBQ              R12, R9
-	MOVQ              280(DI), CX
+	MOVQ              256(DI), CX
 	CMPQ              R9, CX
 	CMOVQHI           CX, R9
 	MOVQ              R9, CX
 	SHRQ              $0x02, CX
 	MOVL              $0x0000ffff, AX
 	MOVQ              CX, R9
-	IMULQ             256(DI), R9
+	IMULQ             232(DI), R9
 	BZHIL             CX, AX, CX
 	KMOVW             CX, K2
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
-	MOVQ              296(DI), R9
+	MOVQ              208(DI), AX
+	MOVQ              272(DI), R9
 	VMOVDQU32         64(R9), Z17
 	VPERMD            Z23, Z17, Z23
 	VPSLLD            $0x01, Z23, Z24
-	VPMULLD.BCST      240(DI), Z23, Z23
+	VPMULLD.BCST      216(DI), Z23, Z23
 	VPADDD            (R9), Z23, Z23
-	MOVQ              248(DI), R9
+	MOVQ              224(DI), R9
 	KMOVW             K7, K2
 	VPXORD            Z16, Z16, Z16
 	VGATHERDPS        (AX)(Z23*4), K2, Z16
@@ -5421,7 +5329,7 @@ asked_800:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
+	VBROADCASTSS      312(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -5441,9 +5349,9 @@ asked_800:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
+	CMPQ              320(DI), $0x00
 	JE                kept512
-	MOVQ              368(DI), AX
+	MOVQ              344(DI), AX
 	KMOVW             K7, K2
 	VPXORD            Z25, Z25, Z25
 	VGATHERDPS        4(AX)(Z24*4), K2, Z25
@@ -5451,7 +5359,7 @@ asked_800:
 	VPXORD            Z18, Z18, Z18
 	VGATHERDPS        (AX)(Z24*4), K2, Z18
 	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
+	VPBROADCASTD      328(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -5459,7 +5367,7 @@ asked_800:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     336(DI), Z21, K3, Z21
 
 kept512:
 	VMOVUPS Z21, (R13)
@@ -5468,195 +5376,215 @@ kept512:
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
 	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
-	ADDQ    280(DI), R12
-	CMPQ    R12, 456(DI)
+	ADDQ    $0x40, 448(DI)
+	ADDQ    256(DI), R12
+	CMPQ    R12, 432(DI)
 	JB      group512
 
 made512:
-	CMPQ 440(DI), $0x00
+	CMPQ 416(DI), $0x00
 	JNE  begun512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
+	INCQ 416(DI)
+	XORQ $0x00000640, 408(DI)
 	JMP  row
 
 begun512:
 	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
+	ADDQ 408(DI), R11
+	MOVQ R8, 400(DI)
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000261
-	JB   below_803
-	CMPQ 72(DI), $0x00000461
-	JB   below_804
-	CMPQ 72(DI), $0x00000821
-	JB   below_805
-	CMPQ 72(DI), $0x00000861
-	JB   below_806
-	JMP  entry2145
+	CMPQ 168(DI), $0x00000801
+	JB   below_788
+	CMPQ 168(DI), $0x00000819
+	JB   below_789
+	CMPQ 168(DI), $0x00000909
+	JB   below_790
+	CMPQ 168(DI), $0x00000918
+	JB   below_791
+	CMPQ 168(DI), $0x00000919
+	JB   below_792
+	JMP  loop2329
 
-below_806:
-	JMP entry2081
+below_792:
+	JMP loop2328
+
+below_791:
+	JMP loop2313
+
+below_790:
+	CMPQ 168(DI), $0x00000908
+	JB   below_793
+	JMP  loop2312
+
+below_793:
+	JMP loop2073
+
+below_789:
+	CMPQ 168(DI), $0x0000080a
+	JB   below_794
+	CMPQ 168(DI), $0x00000810
+	JB   below_795
+	CMPQ 168(DI), $0x00000811
+	JB   below_796
+	JMP  loop2065
+
+below_796:
+	JMP loop2064
+
+below_795:
+	JMP loop2058
+
+below_794:
+	CMPQ 168(DI), $0x00000809
+	JB   below_797
+	JMP  loop2057
+
+below_797:
+	JMP loop2049
+
+below_788:
+	CMPQ 168(DI), $0x00000410
+	JB   below_798
+	CMPQ 168(DI), $0x00000418
+	JB   below_799
+	CMPQ 168(DI), $0x00000419
+	JB   below_800
+	CMPQ 168(DI), $0x00000800
+	JB   below_801
+	JMP  loop2048
+
+below_801:
+	JMP loop1049
+
+below_800:
+	JMP loop1048
+
+below_799:
+	CMPQ 168(DI), $0x00000411
+	JB   below_802
+	JMP  loop1041
+
+below_802:
+	JMP loop1040
+
+below_798:
+	CMPQ 168(DI), $0x00000408
+	JB   below_803
+	CMPQ 168(DI), $0x00000409
+	JB   below_804
+	CMPQ 168(DI), $0x0000040a
+	JB   below_805
+	JMP  loop1034
 
 below_805:
-	CMPQ 72(DI), $0x00000800
-	JB   below_807
-	JMP  entry2048
-
-below_807:
-	JMP entry1121
+	JMP loop1033
 
 below_804:
-	CMPQ 72(DI), $0x00000401
-	JB   below_808
-	CMPQ 72(DI), $0x00000421
-	JB   below_809
-	JMP  entry1057
-
-below_809:
-	JMP entry1025
-
-below_808:
-	CMPQ 72(DI), $0x00000400
-	JB   below_810
-	JMP  entry1024
-
-below_810:
-	JMP entry609
+	JMP loop1032
 
 below_803:
-	CMPQ 72(DI), $0x00000121
-	JB   below_811
-	CMPQ 72(DI), $0x00000201
-	JB   below_812
-	CMPQ 72(DI), $0x00000221
-	JB   below_813
-	JMP  entry545
+	CMPQ 168(DI), $0x00000401
+	JB   below_806
+	JMP  loop1025
 
-below_813:
-	JMP entry513
-
-below_812:
-	CMPQ 72(DI), $0x00000200
-	JB   below_814
-	JMP  entry512
-
-below_814:
-	JMP entry289
-
-below_811:
-	CMPQ 72(DI), $0x00000100
-	JB   below_815
-	CMPQ 72(DI), $0x00000101
-	JB   below_816
-	JMP  entry257
-
-below_816:
-	JMP entry256
-
-below_815:
-	CMPQ 72(DI), $0x00000081
-	JB   below_817
-	JMP  entry129
-
-below_817:
-	JMP entry128
+below_806:
+	JMP loop1024
 
 batchFour512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
+	MOVQ 432(DI), R12
+	CMPQ R12, 440(DI)
 	JB   sameFour512
 
-again_818:
-	MOVQ      448(DI), AX
+again_807:
+	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
+	MOVQ      R9, 440(DI)
+	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_818
-	MOVQ      312(DI), R9
+	JE        again_807
+	MOVQ      288(DI), R9
 	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
+	ADDQ      280(DI), R9
+	MOVQ      248(DI), CX
 	KMOVW     CX, K2
-	MOVQ      296(DI), CX
+	MOVQ      272(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_821
-	MOVQ      376(DI), R9
+	CMPQ      320(DI), $0x00
+	JE        drawn_810
+	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_819
+	JZ        noids_808
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_820
+	JMP       hash_809
 
-noids_819:
-	MOVQ 384(DI), R9
+noids_808:
+	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_820:
+hash_809:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_821:
+drawn_810:
 sameFour512:
-	MOVQ    432(DI), R13
+	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
 	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
+	MOVQ    R13, 448(DI)
 	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
+	ADDQ    264(DI), AX
+	CMPQ    AX, 440(DI)
+	CMOVQHI 440(DI), AX
+	MOVQ    AX, 432(DI)
 	MOVQ    AX, 1536(R13)
 
 groupFour512:
 	LEAQ       108(R12), R9
-	CMPQ       R9, 216(DI)
-	JA         asked_822
-	MOVQ       232(DI), AX
-	MOVQ       392(DI), R11
-	MOVQ       408(DI), R13
+	CMPQ       R9, 192(DI)
+	JA         asked_811
+	MOVQ       208(DI), AX
+	MOVQ       368(DI), R11
+	MOVQ       384(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      400(DI), CX
+	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      400(DI), CX
+	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       104(R12), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       104(R13), CX
-	IMULQ      400(DI), CX
+	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       108(R12), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	MOVL       108(R13), CX
-	IMULQ      400(DI), CX
+	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       344(DI), $0x00
-	JE         keys_823
-	MOVQ       368(DI), R11
+	CMPQ       320(DI), $0x00
+	JE         keys_812
+	MOVQ       344(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
@@ -5666,10 +5594,10 @@ groupFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_823:
-asked_822:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
+keys_812:
+asked_811:
+	MOVQ              448(DI), R13
+	MOVQ              432(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000010, CX
 	CMPQ              R9, CX
@@ -5683,19 +5611,19 @@ asked_822:
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
+	MOVQ              208(DI), AX
 	VMOVDQU32         X23, 3392(R15)
 	MOVL              3392(R15), R9
-	IMULQ             240(DI), R9
+	IMULQ             216(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	MOVL              3396(R15), R9
-	IMULQ             240(DI), R9
+	IMULQ             216(DI), R9
 	VMOVUPS           (AX)(R9*4), Z24
 	MOVL              3400(R15), R9
-	IMULQ             240(DI), R9
+	IMULQ             216(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	MOVL              3404(R15), R9
-	IMULQ             240(DI), R9
+	IMULQ             216(DI), R9
 	VMOVUPS           (AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
 	VSHUFF32X4        $0x44, Z26, Z25, Z17
@@ -5711,7 +5639,7 @@ asked_822:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
+	VBROADCASTSS      312(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -5731,9 +5659,9 @@ asked_822:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
+	CMPQ              320(DI), $0x00
 	JE                keptFour512
-	MOVQ              368(DI), AX
+	MOVQ              344(DI), AX
 	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	MOVL              3396(R15), R9
@@ -5748,7 +5676,7 @@ asked_822:
 	VMOVDQU32         keys4_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
+	VPBROADCASTD      328(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -5756,7 +5684,7 @@ asked_822:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     336(DI), Z21, K3, Z21
 
 keptFour512:
 	VMOVUPS Z21, (R13)
@@ -5765,134 +5693,199 @@ keptFour512:
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
 	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x40, 448(DI)
 	ADDQ    $0x10, R12
-	CMPQ    R12, 456(DI)
+	CMPQ    R12, 432(DI)
 	JB      groupFour512
 
 madeFour512:
-	CMPQ 440(DI), $0x00
+	CMPQ 416(DI), $0x00
 	JNE  begunFour512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
+	INCQ 416(DI)
+	XORQ $0x00000640, 408(DI)
 	JMP  row
 
 begunFour512:
 	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
+	ADDQ 408(DI), R11
+	MOVQ R8, 400(DI)
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000221
-	JB   below_824
-	CMPQ 72(DI), $0x00000261
-	JB   below_825
-	JMP  entry609
+	CMPQ 168(DI), $0x0000101b
+	JB   below_813
+	CMPQ 168(DI), $0x00001119
+	JB   below_814
+	CMPQ 168(DI), $0x00001309
+	JB   below_815
+	CMPQ 168(DI), $0x00001318
+	JB   below_816
+	CMPQ 168(DI), $0x00001319
+	JB   below_817
+	JMP  loop4889
 
-below_825:
-	JMP entry545
+below_817:
+	JMP loop4888
+
+below_816:
+	JMP loop4873
+
+below_815:
+	CMPQ 168(DI), $0x00001308
+	JB   below_818
+	JMP  loop4872
+
+below_818:
+	JMP loop4377
+
+below_814:
+	CMPQ 168(DI), $0x00001109
+	JB   below_819
+	CMPQ 168(DI), $0x00001118
+	JB   below_820
+	JMP  loop4376
+
+below_820:
+	JMP loop4361
+
+below_819:
+	CMPQ 168(DI), $0x00001108
+	JB   below_821
+	JMP  loop4360
+
+below_821:
+	JMP loop4123
+
+below_813:
+	CMPQ 168(DI), $0x00001010
+	JB   below_822
+	CMPQ 168(DI), $0x00001019
+	JB   below_823
+	CMPQ 168(DI), $0x0000101a
+	JB   below_824
+	JMP  loop4122
 
 below_824:
-	CMPQ 72(DI), $0x00000201
+	JMP loop4121
+
+below_823:
+	CMPQ 168(DI), $0x00001011
+	JB   below_825
+	JMP  loop4113
+
+below_825:
+	JMP loop4112
+
+below_822:
+	CMPQ 168(DI), $0x00001009
 	JB   below_826
-	JMP  entry513
+	CMPQ 168(DI), $0x0000100a
+	JB   below_827
+	JMP  loop4106
+
+below_827:
+	JMP loop4105
 
 below_826:
-	JMP entry512
+	CMPQ 168(DI), $0x00001001
+	JB   below_828
+	JMP  loop4097
+
+below_828:
+	JMP loop4096
 
 batchEight512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
+	MOVQ 432(DI), R12
+	CMPQ R12, 440(DI)
 	JB   sameEight512
 
-again_827:
-	MOVQ      448(DI), AX
+again_829:
+	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
+	MOVQ      R9, 440(DI)
+	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_827
-	MOVQ      312(DI), R9
+	JE        again_829
+	MOVQ      288(DI), R9
 	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
+	ADDQ      280(DI), R9
+	MOVQ      248(DI), CX
 	KMOVW     CX, K2
-	MOVQ      296(DI), CX
+	MOVQ      272(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_830
-	MOVQ      376(DI), R9
+	CMPQ      320(DI), $0x00
+	JE        drawn_832
+	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_828
+	JZ        noids_830
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_829
+	JMP       hash_831
 
-noids_828:
-	MOVQ 384(DI), R9
+noids_830:
+	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_829:
+hash_831:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_830:
+drawn_832:
 sameEight512:
-	MOVQ    432(DI), R13
+	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
 	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
+	MOVQ    R13, 448(DI)
 	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
+	ADDQ    264(DI), AX
+	CMPQ    AX, 440(DI)
+	CMOVQHI 440(DI), AX
+	MOVQ    AX, 432(DI)
 	MOVQ    AX, 1536(R13)
 
 groupEight512:
 	LEAQ       100(R12), R9
-	CMPQ       R9, 216(DI)
-	JA         asked_831
-	MOVQ       232(DI), AX
-	MOVQ       392(DI), R11
-	MOVQ       408(DI), R13
+	CMPQ       R9, 192(DI)
+	JA         asked_833
+	MOVQ       208(DI), AX
+	MOVQ       368(DI), R11
+	MOVQ       384(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      400(DI), CX
+	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	MOVL       100(R12), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	MOVL       100(R13), CX
-	IMULQ      400(DI), CX
+	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       344(DI), $0x00
-	JE         keys_832
-	MOVQ       368(DI), R11
+	CMPQ       320(DI), $0x00
+	JE         keys_834
+	MOVQ       344(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_832:
-asked_831:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
+keys_834:
+asked_833:
+	MOVQ              448(DI), R13
+	MOVQ              432(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000008, CX
 	CMPQ              R9, CX
@@ -5906,14 +5899,14 @@ asked_831:
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
+	MOVQ              208(DI), AX
 	VMOVDQU32         X23, 3392(R15)
 	MOVL              3392(R15), R9
-	IMULQ             240(DI), R9
+	IMULQ             216(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
 	MOVL              3396(R15), R9
-	IMULQ             240(DI), R9
+	IMULQ             216(DI), R9
 	VMOVUPS           (AX)(R9*4), Z25
 	VMOVUPS           64(AX)(R9*4), Z26
 	VSHUFF32X4        $0x44, Z24, Z23, Z16
@@ -5930,7 +5923,7 @@ asked_831:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
+	VBROADCASTSS      312(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -5950,9 +5943,9 @@ asked_831:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
+	CMPQ              320(DI), $0x00
 	JE                keptEight512
-	MOVQ              368(DI), AX
+	MOVQ              344(DI), AX
 	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	MOVL              3396(R15), R9
@@ -5962,7 +5955,7 @@ asked_831:
 	VMOVDQU32         keys8_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
+	VPBROADCASTD      328(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -5970,7 +5963,7 @@ asked_831:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     336(DI), Z21, K3, Z21
 
 keptEight512:
 	VMOVUPS Z21, (R13)
@@ -5979,127 +5972,182 @@ keptEight512:
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
 	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x40, 448(DI)
 	ADDQ    $0x08, R12
-	CMPQ    R12, 456(DI)
+	CMPQ    R12, 432(DI)
 	JB      groupEight512
 
 madeEight512:
-	CMPQ 440(DI), $0x00
+	CMPQ 416(DI), $0x00
 	JNE  begunEight512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
+	INCQ 416(DI)
+	XORQ $0x00000640, 408(DI)
 	JMP  row
 
 begunEight512:
 	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
+	ADDQ 408(DI), R11
+	MOVQ R8, 400(DI)
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000421
-	JB   below_833
-	CMPQ 72(DI), $0x00000461
-	JB   below_834
-	JMP  entry1121
-
-below_834:
-	JMP entry1057
-
-below_833:
-	CMPQ 72(DI), $0x00000401
+	CMPQ 168(DI), $0x00002108
 	JB   below_835
-	JMP  entry1025
+	CMPQ 168(DI), $0x00002308
+	JB   below_836
+	CMPQ 168(DI), $0x00002318
+	JB   below_837
+	CMPQ 168(DI), $0x00002319
+	JB   below_838
+	JMP  loop8985
+
+below_838:
+	JMP loop8984
+
+below_837:
+	CMPQ 168(DI), $0x00002309
+	JB   below_839
+	JMP  loop8969
+
+below_839:
+	JMP loop8968
+
+below_836:
+	CMPQ 168(DI), $0x00002118
+	JB   below_840
+	CMPQ 168(DI), $0x00002119
+	JB   below_841
+	JMP  loop8473
+
+below_841:
+	JMP loop8472
+
+below_840:
+	CMPQ 168(DI), $0x00002109
+	JB   below_842
+	JMP  loop8457
+
+below_842:
+	JMP loop8456
 
 below_835:
-	JMP entry1024
+	CMPQ 168(DI), $0x0000200a
+	JB   below_843
+	CMPQ 168(DI), $0x00002019
+	JB   below_844
+	CMPQ 168(DI), $0x0000201a
+	JB   below_845
+	JMP  loop8218
+
+below_845:
+	JMP loop8217
+
+below_844:
+	CMPQ 168(DI), $0x00002011
+	JB   below_846
+	JMP  loop8209
+
+below_846:
+	JMP loop8202
+
+below_843:
+	CMPQ 168(DI), $0x00002002
+	JB   below_847
+	CMPQ 168(DI), $0x00002009
+	JB   below_848
+	JMP  loop8201
+
+below_848:
+	JMP loop8194
+
+below_847:
+	JMP loop8193
 
 batchSixteen512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
+	MOVQ 432(DI), R12
+	CMPQ R12, 440(DI)
 	JB   sameSixteen512
 
-again_836:
-	MOVQ      448(DI), AX
+again_849:
+	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(AX*8), R9
 	MOVQ      8(DI), CX
 	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
+	MOVQ      R9, 440(DI)
+	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_836
-	MOVQ      312(DI), R9
+	JE        again_849
+	MOVQ      288(DI), R9
 	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
+	ADDQ      280(DI), R9
+	MOVQ      248(DI), CX
 	KMOVW     CX, K2
-	MOVQ      296(DI), CX
+	MOVQ      272(DI), CX
 	VMOVUPS.Z (R9), K2, Z16
 	VMOVDQU32 (CX), Z17
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_839
-	MOVQ      376(DI), R9
+	CMPQ      320(DI), $0x00
+	JE        drawn_852
+	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_837
+	JZ        noids_850
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_838
+	JMP       hash_851
 
-noids_837:
-	MOVQ 384(DI), R9
+noids_850:
+	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_838:
+hash_851:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_839:
+drawn_852:
 sameSixteen512:
-	MOVQ    432(DI), R13
+	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
 	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
+	MOVQ    R13, 448(DI)
 	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
+	ADDQ    264(DI), AX
+	CMPQ    AX, 440(DI)
+	CMOVQHI 440(DI), AX
+	MOVQ    AX, 432(DI)
 	MOVQ    AX, 1536(R13)
 
 groupSixteen512:
 	LEAQ       96(R12), R9
-	CMPQ       R9, 216(DI)
-	JA         asked_840
-	MOVQ       232(DI), AX
-	MOVQ       392(DI), R11
-	MOVQ       408(DI), R13
+	CMPQ       R9, 192(DI)
+	JA         asked_853
+	MOVQ       208(DI), AX
+	MOVQ       368(DI), R11
+	MOVQ       384(DI), R13
 	SUBQ       8(DI), R13
 	ADDQ       R12, R13
 	MOVL       96(R12), R9
-	IMULQ      240(DI), R9
+	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
 	PREFETCHT0 64(AX)(R9*4)
 	PREFETCHT0 128(AX)(R9*4)
 	PREFETCHT0 192(AX)(R9*4)
 	MOVL       96(R13), CX
-	IMULQ      400(DI), CX
+	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
-	CMPQ       344(DI), $0x00
-	JE         keys_841
-	MOVQ       368(DI), R11
+	CMPQ       320(DI), $0x00
+	JE         keys_854
+	MOVQ       344(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_841:
-asked_840:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
+keys_854:
+asked_853:
+	MOVQ              448(DI), R13
+	MOVQ              432(DI), R9
 	SUBQ              R12, R9
 	MOVL              $0x00000004, CX
 	CMPQ              R9, CX
@@ -6113,10 +6161,10 @@ asked_840:
 	BZHIL             R9, AX, R9
 	KMOVW             R9, K7
 	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
+	MOVQ              208(DI), AX
 	VMOVDQU32         X23, 3392(R15)
 	MOVL              3392(R15), R9
-	IMULQ             240(DI), R9
+	IMULQ             216(DI), R9
 	VMOVUPS           (AX)(R9*4), Z23
 	VMOVUPS           64(AX)(R9*4), Z24
 	VMOVUPS           128(AX)(R9*4), Z25
@@ -6135,7 +6183,7 @@ asked_840:
 	VBROADCASTSS      bits3f800000<>+0(SB), Z19
 	VPXORD            Z18, Z18, Z18
 	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
+	VBROADCASTSS      312(DI), K3, Z19
 	VMULPS            Z19, Z16, Z16
 	VSUBPS            Z17, Z16, Z16
 	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
@@ -6155,9 +6203,9 @@ asked_840:
 	VSCALEFPS         Z17, Z18, Z16
 	VMULPS.Z          Z16, Z20, K7, Z20
 	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
+	CMPQ              320(DI), $0x00
 	JE                keptSixteen512
-	MOVQ              368(DI), AX
+	MOVQ              344(DI), AX
 	MOVL              3392(R15), R9
 	VMOVSD            (AX)(R9*8), X18
 	VMOVDQU32         keys16_1<>+0(SB), Z25
@@ -6165,7 +6213,7 @@ asked_840:
 	VMOVDQU32         keys16_0<>+0(SB), Z31
 	VPERMPS           Z18, Z31, Z18
 	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
+	VPBROADCASTD      328(DI), Z16
 	VPSRLD            $0x10, Z18, Z17
 	VPXORD            Z17, Z18, Z18
 	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
@@ -6173,7 +6221,7 @@ asked_840:
 	VPTERNLOGD        $0x96, Z25, Z17, Z18
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
 	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
+	VMULPS.BCST.Z     336(DI), Z21, K3, Z21
 
 keptSixteen512:
 	VMOVUPS Z21, (R13)
@@ -6182,63 +6230,479 @@ keptSixteen512:
 	VMULPS  Z19, Z20, Z20
 	VMULPS  Z22, Z20, Z20
 	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
+	ADDQ    $0x40, 448(DI)
 	ADDQ    $0x04, R12
-	CMPQ    R12, 456(DI)
+	CMPQ    R12, 432(DI)
 	JB      groupSixteen512
 
 madeSixteen512:
-	CMPQ 440(DI), $0x00
+	CMPQ 416(DI), $0x00
 	JNE  begunSixteen512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
+	INCQ 416(DI)
+	XORQ $0x00000640, 408(DI)
 	JMP  row
 
 begunSixteen512:
 	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
+	ADDQ 408(DI), R11
+	MOVQ R8, 400(DI)
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000821
-	JB   below_842
-	CMPQ 72(DI), $0x00000861
-	JB   below_843
-	JMP  entry2145
+	CMPQ 168(DI), $0x00004119
+	JB   below_855
+	CMPQ 168(DI), $0x00004309
+	JB   below_856
+	CMPQ 168(DI), $0x00004318
+	JB   below_857
+	CMPQ 168(DI), $0x00004319
+	JB   below_858
+	JMP  loop17177
 
-below_843:
-	JMP entry2081
+below_858:
+	JMP loop17176
 
-below_842:
-	JMP entry2048
+below_857:
+	JMP loop17161
 
-start128:
+below_856:
+	CMPQ 168(DI), $0x00004308
+	JB   below_859
+	JMP  loop17160
+
+below_859:
+	JMP loop16665
+
+below_855:
+	CMPQ 168(DI), $0x00004011
+	JB   below_860
+	CMPQ 168(DI), $0x00004109
+	JB   below_861
+	JMP  loop16649
+
+below_861:
+	JMP loop16401
+
+below_860:
+	CMPQ 168(DI), $0x00004002
+	JB   below_862
+	JMP  loop16386
+
+below_862:
+	JMP loop16385
+
+row:
+	MOVQ       (DI), R9
+	MOVQ       8(R9)(DX*8), R10
+	MOVQ       8(DI), R9
+	LEAQ       (R9)(R10*4), R10
 	MOVQ       64(DI), AX
 	IMULQ      DX, AX
 	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
 	MOVQ       AX, R9
 	ADDQ       64(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
+	MOVQ       144(DI), R13
+	CMPQ       136(DI), $0x01
+	JE         copy1
+	CMPQ       136(DI), $0x02
+	JE         copy2
+	CMPQ       152(DI), $0x00
+	JNE        copyfew0
+	MOVQ       (R13), CX
+	TESTQ      CX, CX
+	JS         next_863
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5504(R15)
-	VPXORD     Z0, Z0, Z0
-	CMPQ       R8, R10
-	JAE        total1
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
 
-entry128:
-	CMPQ 192(DI), $0x00
-	JE   near128
+next_863:
+	MOVQ       8(R13), CX
+	TESTQ      CX, CX
+	JS         next_864
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 5568(R15)
 
-asked128:
+next_864:
+	MOVQ       16(R13), CX
+	TESTQ      CX, CX
+	JS         next_865
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 5632(R15)
+
+next_865:
+	MOVQ       24(R13), CX
+	TESTQ      CX, CX
+	JS         next_866
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 5696(R15)
+
+next_866:
+	MOVQ       32(R13), CX
+	TESTQ      CX, CX
+	JS         next_867
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 5760(R15)
+
+next_867:
+	MOVQ       40(R13), CX
+	TESTQ      CX, CX
+	JS         next_868
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 5824(R15)
+
+next_868:
+	MOVQ       48(R13), CX
+	TESTQ      CX, CX
+	JS         next_869
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 5888(R15)
+
+next_869:
+	MOVQ       56(R13), CX
+	TESTQ      CX, CX
+	JS         next_870
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 5952(R15)
+
+next_870:
+	MOVQ       64(R13), CX
+	TESTQ      CX, CX
+	JS         next_871
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 6016(R15)
+
+next_871:
+	MOVQ       72(R13), CX
+	TESTQ      CX, CX
+	JS         next_872
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 6080(R15)
+
+next_872:
+	MOVQ       80(R13), CX
+	TESTQ      CX, CX
+	JS         next_873
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 6144(R15)
+
+next_873:
+	MOVQ       88(R13), CX
+	TESTQ      CX, CX
+	JS         next_874
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 6208(R15)
+
+next_874:
+copyfew0:
+	MOVQ       96(R13), CX
+	TESTQ      CX, CX
+	JS         next_875
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 6272(R15)
+
+next_875:
+	MOVQ       104(R13), CX
+	TESTQ      CX, CX
+	JS         next_876
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 6336(R15)
+
+next_876:
+	MOVQ       112(R13), CX
+	TESTQ      CX, CX
+	JS         next_877
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS    (AX)(CX*1), Z29
+	VMOVUPS    Z29, 6400(R15)
+
+next_877:
+	MOVQ       120(R13), CX
+	PREFETCHT0 63(R9)(CX*1)
+	VMOVUPS.Z  (AX)(CX*1), K1, Z29
+	VMOVUPS    Z29, 6464(R15)
+	JMP        copied
+
+copy1:
+	CMPQ       152(DI), $0x00
+	JNE        copyfew1
+	MOVQ       (R13), CX
+	TESTQ      CX, CX
+	JS         next_879
+	PREFETCHT0 63(R9)(CX*1)
+	VPSLLD     $0x10, (AX)(CX*1), Z29
+	VPANDD     (AX)(CX*1), Z28, Z30
+	VMOVUPS    Z29, 5504(R15)
+	VMOVUPS    Z30, 5568(R15)
+
+next_879:
+	MOVQ       16(R13), CX
+	TESTQ      CX, CX
+	JS         next_880
+	PREFETCHT0 63(R9)(CX*1)
+	VPSLLD     $0x10, (AX)(CX*1), Z29
+	VPANDD     (AX)(CX*1), Z28, Z30
+	VMOVUPS    Z29, 5632(R15)
+	VMOVUPS    Z30, 5696(R15)
+
+next_880:
+	MOVQ       32(R13), CX
+	TESTQ      CX, CX
+	JS         next_881
+	PREFETCHT0 63(R9)(CX*1)
+	VPSLLD     $0x10, (AX)(CX*1), Z29
+	VPANDD     (AX)(CX*1), Z28, Z30
+	VMOVUPS    Z29, 5760(R15)
+	VMOVUPS    Z30, 5824(R15)
+
+next_881:
+	MOVQ       48(R13), CX
+	TESTQ      CX, CX
+	JS         next_882
+	PREFETCHT0 63(R9)(CX*1)
+	VPSLLD     $0x10, (AX)(CX*1), Z29
+	VPANDD     (AX)(CX*1), Z28, Z30
+	VMOVUPS    Z29, 5888(R15)
+	VMOVUPS    Z30, 5952(R15)
+
+next_882:
+	MOVQ       64(R13), CX
+	TESTQ      CX, CX
+	JS         next_883
+	PREFETCHT0 63(R9)(CX*1)
+	VPSLLD     $0x10, (AX)(CX*1), Z29
+	VPANDD     (AX)(CX*1), Z28, Z30
+	VMOVUPS    Z29, 6016(R15)
+	VMOVUPS    Z30, 6080(R15)
+
+next_883:
+	MOVQ       80(R13), CX
+	TESTQ      CX, CX
+	JS         next_884
+	PREFETCHT0 63(R9)(CX*1)
+	VPSLLD     $0x10, (AX)(CX*1), Z29
+	VPANDD     (AX)(CX*1), Z28, Z30
+	VMOVUPS    Z29, 6144(R15)
+	VMOVUPS    Z30, 6208(R15)
+
+next_884:
+copyfew1:
+	MOVQ       96(R13), CX
+	TESTQ      CX, CX
+	JS         next_885
+	PREFETCHT0 63(R9)(CX*1)
+	VPSLLD     $0x10, (AX)(CX*1), Z29
+	VPANDD     (AX)(CX*1), Z28, Z30
+	VMOVUPS    Z29, 6272(R15)
+	VMOVUPS    Z30, 6336(R15)
+
+next_885:
+	MOVQ        112(R13), CX
+	PREFETCHT0  63(R9)(CX*1)
+	VMOVDQU16.Z (AX)(CX*1), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMOVUPS     Z29, 6400(R15)
+	VMOVUPS     Z30, 6464(R15)
+	JMP         copied
+
+copy2:
+	CMPQ       152(DI), $0x00
+	JNE        copyfew2
+	MOVQ       (R13), CX
+	TESTQ      CX, CX
+	JS         next_887
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5504(R15)
+
+next_887:
+	MOVQ       8(R13), CX
+	TESTQ      CX, CX
+	JS         next_888
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5568(R15)
+
+next_888:
+	MOVQ       16(R13), CX
+	TESTQ      CX, CX
+	JS         next_889
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5632(R15)
+
+next_889:
+	MOVQ       24(R13), CX
+	TESTQ      CX, CX
+	JS         next_890
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5696(R15)
+
+next_890:
+	MOVQ       32(R13), CX
+	TESTQ      CX, CX
+	JS         next_891
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5760(R15)
+
+next_891:
+	MOVQ       40(R13), CX
+	TESTQ      CX, CX
+	JS         next_892
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5824(R15)
+
+next_892:
+	MOVQ       48(R13), CX
+	TESTQ      CX, CX
+	JS         next_893
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5888(R15)
+
+next_893:
+	MOVQ       56(R13), CX
+	TESTQ      CX, CX
+	JS         next_894
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 5952(R15)
+
+next_894:
+	MOVQ       64(R13), CX
+	TESTQ      CX, CX
+	JS         next_895
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 6016(R15)
+
+next_895:
+	MOVQ       72(R13), CX
+	TESTQ      CX, CX
+	JS         next_896
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 6080(R15)
+
+next_896:
+	MOVQ       80(R13), CX
+	TESTQ      CX, CX
+	JS         next_897
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 6144(R15)
+
+next_897:
+	MOVQ       88(R13), CX
+	TESTQ      CX, CX
+	JS         next_898
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 6208(R15)
+
+next_898:
+copyfew2:
+	MOVQ       96(R13), CX
+	TESTQ      CX, CX
+	JS         next_899
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 6272(R15)
+
+next_899:
+	MOVQ       104(R13), CX
+	TESTQ      CX, CX
+	JS         next_900
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 6336(R15)
+
+next_900:
+	MOVQ       112(R13), CX
+	TESTQ      CX, CX
+	JS         next_901
+	PREFETCHT0 31(R9)(CX*1)
+	VPMOVZXWD  (AX)(CX*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VMOVUPS    Z29, 6400(R15)
+
+next_901:
+	MOVQ        120(R13), CX
+	PREFETCHT0  31(R9)(CX*1)
+	VPMOVZXWD.Z (AX)(CX*1), K1, Z29
+	VPSLLD      $0x10, Z29, Z29
+	VMOVUPS     Z29, 6464(R15)
+
+copied:
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z27, Z27, Z27
+	VMOVUPS Z27, 3328(R15)
+	CMPQ    R8, R10
+	JB      batch
+	JMP     total
+
+loop1024:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	SUBQ         104(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       6464(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           loop1024
+	JMP          scores1
+
+loop1025:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -6250,216 +6714,164 @@ asked128:
 	IMULQ        BX, R9
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
-	SUBQ         112(DI), AX
+	SUBQ         104(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5504(R15), Z29, K1, Z16
+	VMULPS       6464(R15), Z29, Z16
 	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
+	ADDQ         96(DI), R9
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z29, Z31, Z15
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
 	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           asked128
+	JB           loop1025
 	JMP          scores1
 
-near128:
+loop1032:
+	MOVQ 72(DI), CX
+
+loop1032again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5504(R15), Z29, K1, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           near128
-	JMP          scores1
+	CMPQ         CX, $0x09
+	JAE          above_921
+	CMPQ         CX, $0x05
+	JAE          above_922
+	CMPQ         CX, $0x03
+	JB           load_906
+	CMPQ         CX, $0x04
+	JB           load_907
+	JMP          load_908
 
-done128:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream128
-	SUBQ    160(DI), CX
-	VMOVUPS Z0, K1, (CX)
-	JMP     written
+above_922:
+	CMPQ CX, $0x07
+	JAE  above_923
+	CMPQ CX, $0x06
+	JB   load_909
+	JMP  load_910
 
-stream128:
-	VMOVNTPS Z0, (CX)
-	JMP      written
+above_923:
+	CMPQ CX, $0x08
+	JB   load_911
+	JMP  load_912
 
-start129:
-	MOVQ  64(DI), AX
-	IMULQ DX, AX
-	ADDQ  56(DI), AX
-	ADDQ  88(DI), AX
-	MOVQ  AX, R9
-	ADDQ  64(DI), R9
-	CMPQ  80(DI), $0x09
-	JAE   above_865
-	CMPQ  80(DI), $0x05
-	JAE   above_866
-	CMPQ  80(DI), $0x03
-	JB    load_850
-	CMPQ  80(DI), $0x04
-	JB    load_851
-	JMP   load_852
+above_921:
+	CMPQ CX, $0x0d
+	JAE  above_924
+	CMPQ CX, $0x0b
+	JAE  above_925
+	CMPQ CX, $0x0a
+	JB   load_913
+	JMP  load_914
 
-above_866:
-	CMPQ 80(DI), $0x07
-	JAE  above_867
-	CMPQ 80(DI), $0x06
-	JB   load_853
-	JMP  load_854
+above_925:
+	CMPQ CX, $0x0c
+	JB   load_915
+	JMP  load_916
 
-above_867:
-	CMPQ 80(DI), $0x08
-	JB   load_855
-	JMP  load_856
+above_924:
+	CMPQ CX, $0x0f
+	JAE  above_926
+	CMPQ CX, $0x0e
+	JB   load_917
+	JMP  load_918
 
-above_865:
-	CMPQ 80(DI), $0x0d
-	JAE  above_868
-	CMPQ 80(DI), $0x0b
-	JAE  above_869
-	CMPQ 80(DI), $0x0a
-	JB   load_857
-	JMP  load_858
+above_926:
+	CMPQ        CX, $0x10
+	JB          load_919
+	VMOVUPS     -960(AX), Z29
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z0
 
-above_869:
-	CMPQ 80(DI), $0x0c
-	JB   load_859
-	JMP  load_860
+load_919:
+	VMOVUPS     -896(AX), Z29
+	VFMADD231PS 5568(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z1
 
-above_868:
-	CMPQ 80(DI), $0x0f
-	JAE  above_870
-	CMPQ 80(DI), $0x0e
-	JB   load_861
-	JMP  load_862
+load_918:
+	VMOVUPS     -832(AX), Z29
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z2
 
-above_870:
-	CMPQ       80(DI), $0x10
-	JB         load_863
-	PREFETCHT0 -960(R9)
-	VMOVUPS    -960(AX), Z29
-	VMOVUPS    Z29, 5504(R15)
+load_917:
+	VMOVUPS     -768(AX), Z29
+	VFMADD231PS 5696(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z3
 
-load_863:
-	PREFETCHT0 -896(R9)
-	VMOVUPS    -896(AX), Z29
-	VMOVUPS    Z29, 5568(R15)
+load_916:
+	VMOVUPS     -704(AX), Z29
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z4
 
-load_862:
-	PREFETCHT0 -832(R9)
-	VMOVUPS    -832(AX), Z29
-	VMOVUPS    Z29, 5632(R15)
+load_915:
+	VMOVUPS     -640(AX), Z29
+	VFMADD231PS 5824(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z5
 
-load_861:
-	PREFETCHT0 -768(R9)
-	VMOVUPS    -768(AX), Z29
-	VMOVUPS    Z29, 5696(R15)
+load_914:
+	VMOVUPS     -576(AX), Z29
+	VFMADD231PS 5888(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z6
 
-load_860:
-	PREFETCHT0 -704(R9)
-	VMOVUPS    -704(AX), Z29
-	VMOVUPS    Z29, 5760(R15)
+load_913:
+	VMOVUPS     -512(AX), Z29
+	VFMADD231PS 5952(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z7
 
-load_859:
-	PREFETCHT0 -640(R9)
-	VMOVUPS    -640(AX), Z29
-	VMOVUPS    Z29, 5824(R15)
+load_912:
+	VMOVUPS     -448(AX), Z29
+	VFMADD231PS 6016(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z8
 
-load_858:
-	PREFETCHT0 -576(R9)
-	VMOVUPS    -576(AX), Z29
-	VMOVUPS    Z29, 5888(R15)
+load_911:
+	VMOVUPS     -384(AX), Z29
+	VFMADD231PS 6080(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z9
 
-load_857:
-	PREFETCHT0 -512(R9)
-	VMOVUPS    -512(AX), Z29
-	VMOVUPS    Z29, 5952(R15)
+load_910:
+	VMOVUPS     -320(AX), Z29
+	VFMADD231PS 6144(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z10
 
-load_856:
-	PREFETCHT0 -448(R9)
-	VMOVUPS    -448(AX), Z29
-	VMOVUPS    Z29, 6016(R15)
+load_909:
+	VMOVUPS     -256(AX), Z29
+	VFMADD231PS 6208(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z11
 
-load_855:
-	PREFETCHT0 -384(R9)
-	VMOVUPS    -384(AX), Z29
-	VMOVUPS    Z29, 6080(R15)
+load_908:
+	VMOVUPS     -192(AX), Z29
+	VFMADD231PS 6272(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z12
 
-load_854:
-	PREFETCHT0 -320(R9)
-	VMOVUPS    -320(AX), Z29
-	VMOVUPS    Z29, 6144(R15)
+load_907:
+	VMOVUPS     -128(AX), Z29
+	VFMADD231PS 6336(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z13
 
-load_853:
-	PREFETCHT0 -256(R9)
-	VMOVUPS    -256(AX), Z29
-	VMOVUPS    Z29, 6208(R15)
+load_906:
+	VMOVUPS     -64(AX), Z29
+	VFMADD231PS 6400(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z14
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VFMADD231PS 6464(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x04, R11
+	CMPQ        R8, R12
+	JB          loop1032again
+	JMP         scores1
 
-load_852:
-	PREFETCHT0 -192(R9)
-	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 6272(R15)
+loop1033:
+	MOVQ 72(DI), CX
 
-load_851:
-	PREFETCHT0 -128(R9)
-	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 6336(R15)
-
-load_850:
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6400(R15)
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 6464(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	VPXORD     Z14, Z14, Z14
-	VPXORD     Z15, Z15, Z15
-	CMPQ       R8, R10
-	JAE        total1
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry129:
-	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x00
-	JE   near129
-	CMPQ 192(DI), $0x02
-	JE   far129
-
-asked129:
+loop1033again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -6473,291 +6885,157 @@ asked129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_887
+	JAE          above_943
 	CMPQ         CX, $0x05
-	JAE          above_888
+	JAE          above_944
 	CMPQ         CX, $0x03
-	JB           load_872
+	JB           load_928
 	CMPQ         CX, $0x04
-	JB           load_873
-	JMP          load_874
+	JB           load_929
+	JMP          load_930
 
-above_888:
+above_944:
 	CMPQ CX, $0x07
-	JAE  above_889
+	JAE  above_945
 	CMPQ CX, $0x06
-	JB   load_875
-	JMP  load_876
+	JB   load_931
+	JMP  load_932
 
-above_889:
+above_945:
 	CMPQ CX, $0x08
-	JB   load_877
-	JMP  load_878
+	JB   load_933
+	JMP  load_934
 
-above_887:
+above_943:
 	CMPQ CX, $0x0d
-	JAE  above_890
+	JAE  above_946
 	CMPQ CX, $0x0b
-	JAE  above_891
+	JAE  above_947
 	CMPQ CX, $0x0a
-	JB   load_879
-	JMP  load_880
+	JB   load_935
+	JMP  load_936
 
-above_891:
+above_947:
 	CMPQ CX, $0x0c
-	JB   load_881
-	JMP  load_882
+	JB   load_937
+	JMP  load_938
 
-above_890:
+above_946:
 	CMPQ CX, $0x0f
-	JAE  above_892
+	JAE  above_948
 	CMPQ CX, $0x0e
-	JB   load_883
-	JMP  load_884
+	JB   load_939
+	JMP  load_940
 
-above_892:
+above_948:
 	CMPQ        CX, $0x10
-	JB          load_885
+	JB          load_941
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_885:
+load_941:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_884:
+load_940:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_883:
+load_939:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_882:
+load_938:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_881:
+load_937:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_880:
+load_936:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT0  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_879:
+load_935:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT0  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_878:
+load_934:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_877:
+load_933:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_876:
+load_932:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_875:
+load_931:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_874:
+load_930:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_873:
+load_929:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_872:
+load_928:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z16
+	VFMADD231PS 6464(R15), Z29, Z16
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
 	ADDQ        $0x04, R11
 	CMPQ        R8, R12
-	JB          asked129
+	JB          loop1033again
 	JMP         scores1
 
-near129:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x09
-	JAE          above_909
-	CMPQ         CX, $0x05
-	JAE          above_910
-	CMPQ         CX, $0x03
-	JB           load_894
-	CMPQ         CX, $0x04
-	JB           load_895
-	JMP          load_896
+loop1034:
+	MOVQ 72(DI), CX
 
-above_910:
-	CMPQ CX, $0x07
-	JAE  above_911
-	CMPQ CX, $0x06
-	JB   load_897
-	JMP  load_898
-
-above_911:
-	CMPQ CX, $0x08
-	JB   load_899
-	JMP  load_900
-
-above_909:
-	CMPQ CX, $0x0d
-	JAE  above_912
-	CMPQ CX, $0x0b
-	JAE  above_913
-	CMPQ CX, $0x0a
-	JB   load_901
-	JMP  load_902
-
-above_913:
-	CMPQ CX, $0x0c
-	JB   load_903
-	JMP  load_904
-
-above_912:
-	CMPQ CX, $0x0f
-	JAE  above_914
-	CMPQ CX, $0x0e
-	JB   load_905
-	JMP  load_906
-
-above_914:
-	CMPQ        CX, $0x10
-	JB          load_907
-	VMOVUPS     -960(AX), Z29
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z0
-
-load_907:
-	VMOVUPS     -896(AX), Z29
-	VFMADD231PS 5568(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z1
-
-load_906:
-	VMOVUPS     -832(AX), Z29
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z2
-
-load_905:
-	VMOVUPS     -768(AX), Z29
-	VFMADD231PS 5696(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z3
-
-load_904:
-	VMOVUPS     -704(AX), Z29
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z4
-
-load_903:
-	VMOVUPS     -640(AX), Z29
-	VFMADD231PS 5824(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z5
-
-load_902:
-	VMOVUPS     -576(AX), Z29
-	VFMADD231PS 5888(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z6
-
-load_901:
-	VMOVUPS     -512(AX), Z29
-	VFMADD231PS 5952(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z7
-
-load_900:
-	VMOVUPS     -448(AX), Z29
-	VFMADD231PS 6016(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z8
-
-load_899:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 6080(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z9
-
-load_898:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 6144(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z10
-
-load_897:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 6208(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z11
-
-load_896:
-	VMOVUPS     -192(AX), Z29
-	VFMADD231PS 6272(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z12
-
-load_895:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 6336(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z13
-
-load_894:
-	VMOVUPS     -64(AX), Z29
-	VFMADD231PS 6400(R15), Z29, Z16
-	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z16
-	VFMADD231PS Z29, Z31, Z15
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x04, R11
-	CMPQ        R8, R12
-	JB          near129
-	JMP         scores1
-
-far129:
+loop1034again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -6771,465 +7049,172 @@ far129:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_931
+	JAE          above_965
 	CMPQ         CX, $0x05
-	JAE          above_932
+	JAE          above_966
 	CMPQ         CX, $0x03
-	JB           load_916
+	JB           load_950
 	CMPQ         CX, $0x04
-	JB           load_917
-	JMP          load_918
+	JB           load_951
+	JMP          load_952
 
-above_932:
+above_966:
 	CMPQ CX, $0x07
-	JAE  above_933
+	JAE  above_967
 	CMPQ CX, $0x06
-	JB   load_919
-	JMP  load_920
+	JB   load_953
+	JMP  load_954
 
-above_933:
+above_967:
 	CMPQ CX, $0x08
-	JB   load_921
-	JMP  load_922
+	JB   load_955
+	JMP  load_956
 
-above_931:
+above_965:
 	CMPQ CX, $0x0d
-	JAE  above_934
+	JAE  above_968
 	CMPQ CX, $0x0b
-	JAE  above_935
+	JAE  above_969
 	CMPQ CX, $0x0a
-	JB   load_923
-	JMP  load_924
+	JB   load_957
+	JMP  load_958
 
-above_935:
+above_969:
 	CMPQ CX, $0x0c
-	JB   load_925
-	JMP  load_926
+	JB   load_959
+	JMP  load_960
 
-above_934:
+above_968:
 	CMPQ CX, $0x0f
-	JAE  above_936
+	JAE  above_970
 	CMPQ CX, $0x0e
-	JB   load_927
-	JMP  load_928
+	JB   load_961
+	JMP  load_962
 
-above_936:
+above_970:
 	CMPQ        CX, $0x10
-	JB          load_929
+	JB          load_963
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_929:
+load_963:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_928:
+load_962:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_927:
+load_961:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_926:
+load_960:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_925:
+load_959:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_924:
+load_958:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT1  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_923:
+load_957:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT1  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_922:
+load_956:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_921:
+load_955:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_920:
+load_954:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_919:
+load_953:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_918:
+load_952:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_917:
+load_951:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_916:
+load_950:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT1  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z16
+	VFMADD231PS 6464(R15), Z29, Z16
 	PREFETCHT1  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT1  (R9)
 	VFMADD231PS Z29, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
 	ADDQ        $0x04, R11
 	CMPQ        R8, R12
-	JB          far129
+	JB          loop1034again
 	JMP         scores1
 
-done129:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000004, 184(DI)
-	JNZ   stream129
-	CMPQ  80(DI), $0x09
-	JAE   above_953
-	CMPQ  80(DI), $0x05
-	JAE   above_954
-	CMPQ  80(DI), $0x03
-	JB    load_938
-	CMPQ  80(DI), $0x04
-	JB    load_939
-	JMP   load_940
+loop1040:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z16
+	VFMADD231PS  Z29, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x04, R11
+	CMPQ         R8, R12
+	JB           loop1040
+	JMP          scores1
 
-above_954:
-	CMPQ 80(DI), $0x07
-	JAE  above_955
-	CMPQ 80(DI), $0x06
-	JB   load_941
-	JMP  load_942
-
-above_955:
-	CMPQ 80(DI), $0x08
-	JB   load_943
-	JMP  load_944
-
-above_953:
-	CMPQ 80(DI), $0x0d
-	JAE  above_956
-	CMPQ 80(DI), $0x0b
-	JAE  above_957
-	CMPQ 80(DI), $0x0a
-	JB   load_945
-	JMP  load_946
-
-above_957:
-	CMPQ 80(DI), $0x0c
-	JB   load_947
-	JMP  load_948
-
-above_956:
-	CMPQ 80(DI), $0x0f
-	JAE  above_958
-	CMPQ 80(DI), $0x0e
-	JB   load_949
-	JMP  load_950
-
-above_958:
-	CMPQ    80(DI), $0x10
-	JB      load_951
-	VMOVUPS Z0, -960(CX)
-
-load_951:
-	VMOVUPS Z1, -896(CX)
-
-load_950:
-	VMOVUPS Z2, -832(CX)
-
-load_949:
-	VMOVUPS Z3, -768(CX)
-
-load_948:
-	VMOVUPS Z4, -704(CX)
-
-load_947:
-	VMOVUPS Z5, -640(CX)
-
-load_946:
-	VMOVUPS Z6, -576(CX)
-
-load_945:
-	VMOVUPS Z7, -512(CX)
-
-load_944:
-	VMOVUPS Z8, -448(CX)
-
-load_943:
-	VMOVUPS Z9, -384(CX)
-
-load_942:
-	VMOVUPS Z10, -320(CX)
-
-load_941:
-	VMOVUPS Z11, -256(CX)
-
-load_940:
-	VMOVUPS Z12, -192(CX)
-
-load_939:
-	VMOVUPS Z13, -128(CX)
-
-load_938:
-	VMOVUPS Z14, -64(CX)
-	SUBQ    160(DI), CX
-	VMOVUPS Z15, K1, (CX)
-	JMP     written
-
-stream129:
-	CMPQ 80(DI), $0x09
-	JAE  above_975
-	CMPQ 80(DI), $0x05
-	JAE  above_976
-	CMPQ 80(DI), $0x03
-	JB   load_960
-	CMPQ 80(DI), $0x04
-	JB   load_961
-	JMP  load_962
-
-above_976:
-	CMPQ 80(DI), $0x07
-	JAE  above_977
-	CMPQ 80(DI), $0x06
-	JB   load_963
-	JMP  load_964
-
-above_977:
-	CMPQ 80(DI), $0x08
-	JB   load_965
-	JMP  load_966
-
-above_975:
-	CMPQ 80(DI), $0x0d
-	JAE  above_978
-	CMPQ 80(DI), $0x0b
-	JAE  above_979
-	CMPQ 80(DI), $0x0a
-	JB   load_967
-	JMP  load_968
-
-above_979:
-	CMPQ 80(DI), $0x0c
-	JB   load_969
-	JMP  load_970
-
-above_978:
-	CMPQ 80(DI), $0x0f
-	JAE  above_980
-	CMPQ 80(DI), $0x0e
-	JB   load_971
-	JMP  load_972
-
-above_980:
-	CMPQ     80(DI), $0x10
-	JB       load_973
-	VMOVNTPS Z0, -960(CX)
-
-load_973:
-	VMOVNTPS Z1, -896(CX)
-
-load_972:
-	VMOVNTPS Z2, -832(CX)
-
-load_971:
-	VMOVNTPS Z3, -768(CX)
-
-load_970:
-	VMOVNTPS Z4, -704(CX)
-
-load_969:
-	VMOVNTPS Z5, -640(CX)
-
-load_968:
-	VMOVNTPS Z6, -576(CX)
-
-load_967:
-	VMOVNTPS Z7, -512(CX)
-
-load_966:
-	VMOVNTPS Z8, -448(CX)
-
-load_965:
-	VMOVNTPS Z9, -384(CX)
-
-load_964:
-	VMOVNTPS Z10, -320(CX)
-
-load_963:
-	VMOVNTPS Z11, -256(CX)
-
-load_962:
-	VMOVNTPS Z12, -192(CX)
-
-load_961:
-	VMOVNTPS Z13, -128(CX)
-
-load_960:
-	VMOVNTPS Z14, -64(CX)
-	VMOVNTPS Z15, (CX)
-	JMP      written
-
-start289:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5504(R15)
-	VPXORD     Z0, Z0, Z0
-	CMPQ       R8, R10
-	JAE        total2
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry289:
-	CMPQ 192(DI), $0x00
-	JE   near289
-
-asked289:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5504(R15), Z29, K1, Z16
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          asked289
-	JMP         scores2
-
-near289:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5504(R15), Z29, K1, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          near289
-	JMP         scores2
-
-done289:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream289
-	SUBQ    160(DI), CX
-	VMOVUPS Z0, K1, (CX)
-	JMP     written
-
-stream289:
-	VMOVNTPS Z0, (CX)
-	JMP      written
-
-start256:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5568(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	CMPQ       R8, R10
-	JAE        total2
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry256:
-	CMPQ 192(DI), $0x00
-	JE   near256
-
-asked256:
+loop1041:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -7241,224 +7226,129 @@ asked256:
 	IMULQ        BX, R9
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z16
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
 	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5568(R15), Z29, K1, Z17
 	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
+	VFMADD231PS  Z29, Z31, Z15
 	VMOVUPS      Z16, (R13)
 	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
+	ADDQ         $0x04, R11
 	CMPQ         R8, R12
-	JB           asked256
-	JMP          scores2
+	JB           loop1041
+	JMP          scores1
 
-near256:
+loop1048:
+	MOVQ 72(DI), CX
+
+loop1048again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5568(R15), Z29, K1, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           near256
-	JMP          scores2
+	CMPQ         CX, $0x05
+	JAE          above_981
+	CMPQ         CX, $0x03
+	JAE          above_982
+	CMPQ         CX, $0x02
+	JB           load_973
+	JMP          load_974
 
-done256:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream256
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z1, K1, (CX)
-	JMP     written
+above_982:
+	CMPQ CX, $0x04
+	JB   load_975
+	JMP  load_976
 
-stream256:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	JMP      written
+above_981:
+	CMPQ CX, $0x07
+	JAE  above_983
+	CMPQ CX, $0x06
+	JB   load_977
+	JMP  load_978
 
-start257:
-	MOVQ  64(DI), AX
-	IMULQ DX, AX
-	ADDQ  56(DI), AX
-	ADDQ  88(DI), AX
-	MOVQ  AX, R9
-	ADDQ  64(DI), R9
-	CMPQ  80(DI), $0x05
-	JAE   above_1004
-	CMPQ  80(DI), $0x03
-	JB    load_997
-	CMPQ  80(DI), $0x04
-	JB    load_998
-	JMP   load_999
+above_983:
+	CMPQ        CX, $0x08
+	JB          load_979
+	VPSLLD      $0x10, -448(AX), Z29
+	VPANDD      -448(AX), Z28, Z30
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
 
-above_1004:
-	CMPQ 80(DI), $0x07
-	JAE  above_1005
-	CMPQ 80(DI), $0x06
-	JB   load_1000
-	JMP  load_1001
+load_979:
+	VPSLLD      $0x10, -384(AX), Z29
+	VPANDD      -384(AX), Z28, Z30
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
 
-above_1005:
-	CMPQ       80(DI), $0x08
-	JB         load_1002
-	PREFETCHT0 -448(R9)
-	VMOVUPS    -448(AX), Z29
-	VMOVUPS    Z29, 5504(R15)
+load_978:
+	VPSLLD      $0x10, -320(AX), Z29
+	VPANDD      -320(AX), Z28, Z30
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
 
-load_1002:
-	PREFETCHT0 -384(R9)
-	VMOVUPS    -384(AX), Z29
-	VMOVUPS    Z29, 5568(R15)
+load_977:
+	VPSLLD      $0x10, -256(AX), Z29
+	VPANDD      -256(AX), Z28, Z30
+	VFMADD231PS 5888(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
 
-load_1001:
-	PREFETCHT0 -320(R9)
-	VMOVUPS    -320(AX), Z29
-	VMOVUPS    Z29, 5632(R15)
+load_976:
+	VPSLLD      $0x10, -192(AX), Z29
+	VPANDD      -192(AX), Z28, Z30
+	VFMADD231PS 6016(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
 
-load_1000:
-	PREFETCHT0 -256(R9)
-	VMOVUPS    -256(AX), Z29
-	VMOVUPS    Z29, 5696(R15)
+load_975:
+	VPSLLD      $0x10, -128(AX), Z29
+	VPANDD      -128(AX), Z28, Z30
+	VFMADD231PS 6144(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
 
-load_999:
-	PREFETCHT0 -192(R9)
-	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 5760(R15)
+load_974:
+	VPSLLD      $0x10, -64(AX), Z29
+	VPANDD      -64(AX), Z28, Z30
+	VFMADD231PS 6272(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
 
-load_998:
-	PREFETCHT0 -128(R9)
-	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 5824(R15)
+load_973:
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x04, R11
+	CMPQ        R8, R12
+	JB          loop1048again
+	JMP         scores1
 
-load_997:
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 5888(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5952(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x05
-	JAE        above_1014
-	CMPQ       80(DI), $0x03
-	JB         load_1007
-	CMPQ       80(DI), $0x04
-	JB         load_1008
-	JMP        load_1009
+loop1049:
+	MOVQ 72(DI), CX
 
-above_1014:
-	CMPQ 80(DI), $0x07
-	JAE  above_1015
-	CMPQ 80(DI), $0x06
-	JB   load_1010
-	JMP  load_1011
-
-above_1015:
-	CMPQ       80(DI), $0x08
-	JB         load_1012
-	PREFETCHT0 -448(R9)
-	VMOVUPS    -448(AX), Z29
-	VMOVUPS    Z29, 6016(R15)
-
-load_1012:
-	PREFETCHT0 -384(R9)
-	VMOVUPS    -384(AX), Z29
-	VMOVUPS    Z29, 6080(R15)
-
-load_1011:
-	PREFETCHT0 -320(R9)
-	VMOVUPS    -320(AX), Z29
-	VMOVUPS    Z29, 6144(R15)
-
-load_1010:
-	PREFETCHT0 -256(R9)
-	VMOVUPS    -256(AX), Z29
-	VMOVUPS    Z29, 6208(R15)
-
-load_1009:
-	PREFETCHT0 -192(R9)
-	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 6272(R15)
-
-load_1008:
-	PREFETCHT0 -128(R9)
-	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 6336(R15)
-
-load_1007:
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6400(R15)
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 6464(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	VPXORD     Z14, Z14, Z14
-	VPXORD     Z15, Z15, Z15
-	CMPQ       R8, R10
-	JAE        total2
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry257:
-	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x02
-	JE   far257
-
-asked257:
+loop1049again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -7472,59 +7362,240 @@ asked257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1024
+	JAE          above_992
 	CMPQ         CX, $0x03
-	JB           load_1017
-	CMPQ         CX, $0x04
-	JB           load_1018
-	JMP          load_1019
+	JAE          above_993
+	CMPQ         CX, $0x02
+	JB           load_984
+	JMP          load_985
 
-above_1024:
+above_993:
+	CMPQ CX, $0x04
+	JB   load_986
+	JMP  load_987
+
+above_992:
 	CMPQ CX, $0x07
-	JAE  above_1025
+	JAE  above_994
 	CMPQ CX, $0x06
-	JB   load_1020
-	JMP  load_1021
+	JB   load_988
+	JMP  load_989
 
-above_1025:
+above_994:
 	CMPQ        CX, $0x08
-	JB          load_1022
+	JB          load_990
+	VPSLLD      $0x10, -448(AX), Z29
+	VPANDD      -448(AX), Z28, Z30
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
+	PREFETCHT0  -448(R9)
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+
+load_990:
+	VPSLLD      $0x10, -384(AX), Z29
+	VPANDD      -384(AX), Z28, Z30
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
+	PREFETCHT0  -384(R9)
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+
+load_989:
+	VPSLLD      $0x10, -320(AX), Z29
+	VPANDD      -320(AX), Z28, Z30
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
+	PREFETCHT0  -320(R9)
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+
+load_988:
+	VPSLLD      $0x10, -256(AX), Z29
+	VPANDD      -256(AX), Z28, Z30
+	VFMADD231PS 5888(R15), Z29, Z16
+	VFMADD231PS 5952(R15), Z30, Z16
+	PREFETCHT0  -256(R9)
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+
+load_987:
+	VPSLLD      $0x10, -192(AX), Z29
+	VPANDD      -192(AX), Z28, Z30
+	VFMADD231PS 6016(R15), Z29, Z16
+	VFMADD231PS 6080(R15), Z30, Z16
+	PREFETCHT0  -192(R9)
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+
+load_986:
+	VPSLLD      $0x10, -128(AX), Z29
+	VPANDD      -128(AX), Z28, Z30
+	VFMADD231PS 6144(R15), Z29, Z16
+	VFMADD231PS 6208(R15), Z30, Z16
+	PREFETCHT0  -128(R9)
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+
+load_985:
+	VPSLLD      $0x10, -64(AX), Z29
+	VPANDD      -64(AX), Z28, Z30
+	VFMADD231PS 6272(R15), Z29, Z16
+	VFMADD231PS 6336(R15), Z30, Z16
+	PREFETCHT0  -64(R9)
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+
+load_984:
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x04, R11
+	CMPQ        R8, R12
+	JB          loop1049again
+	JMP         scores1
+
+loop2048:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	SUBQ         104(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       6464(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           loop2048
+	JMP          scores2
+
+loop2049:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       6464(R15), Z29, Z17
+	PREFETCHT0   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           loop2049
+	JMP          scores2
+
+loop2057:
+	MOVQ 72(DI), CX
+
+loop2057again:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS (R11), Z31
+	CMPQ         CX, $0x05
+	JAE          above_1007
+	CMPQ         CX, $0x03
+	JB           load_1000
+	CMPQ         CX, $0x04
+	JB           load_1001
+	JMP          load_1002
+
+above_1007:
+	CMPQ CX, $0x07
+	JAE  above_1008
+	CMPQ CX, $0x06
+	JB   load_1003
+	JMP  load_1004
+
+above_1008:
+	CMPQ        CX, $0x08
+	JB          load_1005
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_1022:
+load_1005:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1021:
+load_1004:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_1020:
+load_1003:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_1019:
+load_1002:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_1018:
+load_1001:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1017:
+load_1000:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -7533,73 +7604,73 @@ load_1017:
 	VFMADD231PS  5952(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z7
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_1034
+	JAE          above_1017
 	CMPQ         CX, $0x03
-	JB           load_1027
+	JB           load_1010
 	CMPQ         CX, $0x04
-	JB           load_1028
-	JMP          load_1029
+	JB           load_1011
+	JMP          load_1012
 
-above_1034:
+above_1017:
 	CMPQ CX, $0x07
-	JAE  above_1035
+	JAE  above_1018
 	CMPQ CX, $0x06
-	JB   load_1030
-	JMP  load_1031
+	JB   load_1013
+	JMP  load_1014
 
-above_1035:
+above_1018:
 	CMPQ        CX, $0x08
-	JB          load_1032
+	JB          load_1015
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_1032:
+load_1015:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_1031:
+load_1014:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_1030:
+load_1013:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_1029:
+load_1012:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_1028:
+load_1011:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_1027:
+load_1010:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z17
+	VFMADD231PS 6464(R15), Z29, Z17
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
@@ -7609,10 +7680,13 @@ load_1027:
 	ADDQ        $0x40, R13
 	ADDQ        $0x08, R11
 	CMPQ        R8, R12
-	JB          asked257
+	JB          loop2057again
 	JMP         scores2
 
-far257:
+loop2058:
+	MOVQ 72(DI), CX
+
+loop2058again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -7626,59 +7700,59 @@ far257:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1044
+	JAE          above_1027
 	CMPQ         CX, $0x03
-	JB           load_1037
+	JB           load_1020
 	CMPQ         CX, $0x04
-	JB           load_1038
-	JMP          load_1039
+	JB           load_1021
+	JMP          load_1022
 
-above_1044:
+above_1027:
 	CMPQ CX, $0x07
-	JAE  above_1045
+	JAE  above_1028
 	CMPQ CX, $0x06
-	JB   load_1040
-	JMP  load_1041
+	JB   load_1023
+	JMP  load_1024
 
-above_1045:
+above_1028:
 	CMPQ        CX, $0x08
-	JB          load_1042
+	JB          load_1025
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_1042:
+load_1025:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1041:
+load_1024:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_1040:
+load_1023:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_1039:
+load_1022:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_1038:
+load_1021:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1037:
+load_1020:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -7687,75 +7761,260 @@ load_1037:
 	VFMADD231PS  5952(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z7
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_1054
+	JAE          above_1037
 	CMPQ         CX, $0x03
-	JB           load_1047
+	JB           load_1030
 	CMPQ         CX, $0x04
+	JB           load_1031
+	JMP          load_1032
+
+above_1037:
+	CMPQ CX, $0x07
+	JAE  above_1038
+	CMPQ CX, $0x06
+	JB   load_1033
+	JMP  load_1034
+
+above_1038:
+	CMPQ        CX, $0x08
+	JB          load_1035
+	VMOVUPS     -448(AX), Z29
+	VFMADD231PS 6016(R15), Z29, Z17
+	PREFETCHT1  -448(R9)
+	VFMADD231PS Z29, Z31, Z8
+
+load_1035:
+	VMOVUPS     -384(AX), Z29
+	VFMADD231PS 6080(R15), Z29, Z17
+	PREFETCHT1  -384(R9)
+	VFMADD231PS Z29, Z31, Z9
+
+load_1034:
+	VMOVUPS     -320(AX), Z29
+	VFMADD231PS 6144(R15), Z29, Z17
+	PREFETCHT1  -320(R9)
+	VFMADD231PS Z29, Z31, Z10
+
+load_1033:
+	VMOVUPS     -256(AX), Z29
+	VFMADD231PS 6208(R15), Z29, Z17
+	PREFETCHT1  -256(R9)
+	VFMADD231PS Z29, Z31, Z11
+
+load_1032:
+	VMOVUPS     -192(AX), Z29
+	VFMADD231PS 6272(R15), Z29, Z17
+	PREFETCHT1  -192(R9)
+	VFMADD231PS Z29, Z31, Z12
+
+load_1031:
+	VMOVUPS     -128(AX), Z29
+	VFMADD231PS 6336(R15), Z29, Z17
+	PREFETCHT1  -128(R9)
+	VFMADD231PS Z29, Z31, Z13
+
+load_1030:
+	VMOVUPS     -64(AX), Z29
+	VFMADD231PS 6400(R15), Z29, Z17
+	PREFETCHT1  -64(R9)
+	VFMADD231PS Z29, Z31, Z14
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VFMADD231PS 6464(R15), Z29, Z17
+	PREFETCHT1  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT1  (R9)
+	VFMADD231PS Z29, Z31, Z15
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x08, R11
+	CMPQ        R8, R12
+	JB          loop2058again
+	JMP         scores2
+
+loop2064:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z17
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           loop2064
+	JMP          scores2
+
+loop2065:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z17
+	PREFETCHT0   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x08, R11
+	CMPQ         R8, R12
+	JB           loop2065
+	JMP          scores2
+
+loop2073:
+	MOVQ 72(DI), CX
+
+loop2073again:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS (R11), Z31
+	CMPQ         CX, $0x03
+	JAE          above_1047
+	CMPQ         CX, $0x02
+	JB           load_1043
+	JMP          load_1044
+
+above_1047:
+	CMPQ        CX, $0x04
+	JB          load_1045
+	VPSLLD      $0x10, -192(AX), Z29
+	VPANDD      -192(AX), Z28, Z30
+	VFMADD231PS 5504(R15), Z29, Z16
+	VFMADD231PS 5568(R15), Z30, Z16
+	PREFETCHT0  -192(R9)
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+
+load_1045:
+	VPSLLD      $0x10, -128(AX), Z29
+	VPANDD      -128(AX), Z28, Z30
+	VFMADD231PS 5632(R15), Z29, Z16
+	VFMADD231PS 5696(R15), Z30, Z16
+	PREFETCHT0  -128(R9)
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+
+load_1044:
+	VPSLLD      $0x10, -64(AX), Z29
+	VPANDD      -64(AX), Z28, Z30
+	VFMADD231PS 5760(R15), Z29, Z16
+	VFMADD231PS 5824(R15), Z30, Z16
+	PREFETCHT0  -64(R9)
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+
+load_1043:
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  5888(R15), Z29, K5, Z16
+	VFMADD231PS  5952(R15), Z30, K6, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	ADDQ         88(DI), AX
+	VPXORD       Z17, Z17, Z17
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	CMPQ         CX, $0x03
+	JAE          above_1052
+	CMPQ         CX, $0x02
 	JB           load_1048
 	JMP          load_1049
 
-above_1054:
-	CMPQ CX, $0x07
-	JAE  above_1055
-	CMPQ CX, $0x06
-	JB   load_1050
-	JMP  load_1051
-
-above_1055:
-	CMPQ        CX, $0x08
-	JB          load_1052
-	VMOVUPS     -448(AX), Z29
+above_1052:
+	CMPQ        CX, $0x04
+	JB          load_1050
+	VPSLLD      $0x10, -192(AX), Z29
+	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z17
-	PREFETCHT1  -448(R9)
+	VFMADD231PS 6080(R15), Z30, Z17
+	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z8
-
-load_1052:
-	VMOVUPS     -384(AX), Z29
-	VFMADD231PS 6080(R15), Z29, Z17
-	PREFETCHT1  -384(R9)
-	VFMADD231PS Z29, Z31, Z9
-
-load_1051:
-	VMOVUPS     -320(AX), Z29
-	VFMADD231PS 6144(R15), Z29, Z17
-	PREFETCHT1  -320(R9)
-	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z9
 
 load_1050:
-	VMOVUPS     -256(AX), Z29
-	VFMADD231PS 6208(R15), Z29, Z17
-	PREFETCHT1  -256(R9)
-	VFMADD231PS Z29, Z31, Z11
+	VPSLLD      $0x10, -128(AX), Z29
+	VPANDD      -128(AX), Z28, Z30
+	VFMADD231PS 6144(R15), Z29, Z17
+	VFMADD231PS 6208(R15), Z30, Z17
+	PREFETCHT0  -128(R9)
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
 
 load_1049:
-	VMOVUPS     -192(AX), Z29
+	VPSLLD      $0x10, -64(AX), Z29
+	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z17
-	PREFETCHT1  -192(R9)
+	VFMADD231PS 6336(R15), Z30, Z17
+	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
 
 load_1048:
-	VMOVUPS     -128(AX), Z29
-	VFMADD231PS 6336(R15), Z29, Z17
-	PREFETCHT1  -128(R9)
-	VFMADD231PS Z29, Z31, Z13
-
-load_1047:
-	VMOVUPS     -64(AX), Z29
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
 	VFMADD231PS 6400(R15), Z29, Z17
-	PREFETCHT1  -64(R9)
+	VFMADD231PS 6464(R15), Z30, Z17
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z17
-	PREFETCHT1  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT1  (R9)
-	VFMADD231PS Z29, Z31, Z15
+	VFMADD231PS Z30, Z31, Z15
 	VSHUFF32X4  $0x44, Z17, Z16, Z25
 	VSHUFF32X4  $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
@@ -7763,209 +8022,28 @@ load_1047:
 	ADDQ        $0x40, R13
 	ADDQ        $0x08, R11
 	CMPQ        R8, R12
-	JB          far257
+	JB          loop2073again
 	JMP         scores2
 
-done257:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000004, 184(DI)
-	JNZ   stream257
-	CMPQ  80(DI), $0x05
-	JAE   above_1064
-	CMPQ  80(DI), $0x03
-	JB    load_1057
-	CMPQ  80(DI), $0x04
-	JB    load_1058
-	JMP   load_1059
+loop2312:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x08, R11
+	CMPQ        R8, R12
+	JB          loop2312
+	JMP         scores2
 
-above_1064:
-	CMPQ 80(DI), $0x07
-	JAE  above_1065
-	CMPQ 80(DI), $0x06
-	JB   load_1060
-	JMP  load_1061
-
-above_1065:
-	CMPQ    80(DI), $0x08
-	JB      load_1062
-	VMOVUPS Z0, -448(CX)
-
-load_1062:
-	VMOVUPS Z1, -384(CX)
-
-load_1061:
-	VMOVUPS Z2, -320(CX)
-
-load_1060:
-	VMOVUPS Z3, -256(CX)
-
-load_1059:
-	VMOVUPS Z4, -192(CX)
-
-load_1058:
-	VMOVUPS Z5, -128(CX)
-
-load_1057:
-	VMOVUPS Z6, -64(CX)
-	VMOVUPS Z7, (CX)
-	ADDQ    152(DI), CX
-	CMPQ    80(DI), $0x05
-	JAE     above_1074
-	CMPQ    80(DI), $0x03
-	JB      load_1067
-	CMPQ    80(DI), $0x04
-	JB      load_1068
-	JMP     load_1069
-
-above_1074:
-	CMPQ 80(DI), $0x07
-	JAE  above_1075
-	CMPQ 80(DI), $0x06
-	JB   load_1070
-	JMP  load_1071
-
-above_1075:
-	CMPQ    80(DI), $0x08
-	JB      load_1072
-	VMOVUPS Z8, -448(CX)
-
-load_1072:
-	VMOVUPS Z9, -384(CX)
-
-load_1071:
-	VMOVUPS Z10, -320(CX)
-
-load_1070:
-	VMOVUPS Z11, -256(CX)
-
-load_1069:
-	VMOVUPS Z12, -192(CX)
-
-load_1068:
-	VMOVUPS Z13, -128(CX)
-
-load_1067:
-	VMOVUPS Z14, -64(CX)
-	SUBQ    160(DI), CX
-	VMOVUPS Z15, K1, (CX)
-	JMP     written
-
-stream257:
-	CMPQ 80(DI), $0x05
-	JAE  above_1084
-	CMPQ 80(DI), $0x03
-	JB   load_1077
-	CMPQ 80(DI), $0x04
-	JB   load_1078
-	JMP  load_1079
-
-above_1084:
-	CMPQ 80(DI), $0x07
-	JAE  above_1085
-	CMPQ 80(DI), $0x06
-	JB   load_1080
-	JMP  load_1081
-
-above_1085:
-	CMPQ     80(DI), $0x08
-	JB       load_1082
-	VMOVNTPS Z0, -448(CX)
-
-load_1082:
-	VMOVNTPS Z1, -384(CX)
-
-load_1081:
-	VMOVNTPS Z2, -320(CX)
-
-load_1080:
-	VMOVNTPS Z3, -256(CX)
-
-load_1079:
-	VMOVNTPS Z4, -192(CX)
-
-load_1078:
-	VMOVNTPS Z5, -128(CX)
-
-load_1077:
-	VMOVNTPS Z6, -64(CX)
-	VMOVNTPS Z7, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x05
-	JAE      above_1094
-	CMPQ     80(DI), $0x03
-	JB       load_1087
-	CMPQ     80(DI), $0x04
-	JB       load_1088
-	JMP      load_1089
-
-above_1094:
-	CMPQ 80(DI), $0x07
-	JAE  above_1095
-	CMPQ 80(DI), $0x06
-	JB   load_1090
-	JMP  load_1091
-
-above_1095:
-	CMPQ     80(DI), $0x08
-	JB       load_1092
-	VMOVNTPS Z8, -448(CX)
-
-load_1092:
-	VMOVNTPS Z9, -384(CX)
-
-load_1091:
-	VMOVNTPS Z10, -320(CX)
-
-load_1090:
-	VMOVNTPS Z11, -256(CX)
-
-load_1089:
-	VMOVNTPS Z12, -192(CX)
-
-load_1088:
-	VMOVNTPS Z13, -128(CX)
-
-load_1087:
-	VMOVNTPS Z14, -64(CX)
-	VMOVNTPS Z15, (CX)
-	JMP      written
-
-start545:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5568(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	CMPQ       R8, R10
-	JAE        total4
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry545:
-	CMPQ 192(DI), $0x00
-	JE   near545
-
-asked545:
+loop2313:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -7978,104 +8056,43 @@ asked545:
 	ADDQ        SI, R9
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z16
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
 	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5568(R15), Z29, K1, Z17
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
+	VFMADD231PS Z29, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
+	ADDQ        $0x08, R11
 	CMPQ        R8, R12
-	JB          asked545
-	JMP         scores4
+	JB          loop2313
+	JMP         scores2
 
-near545:
+loop2328:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5568(R15), Z29, K1, Z17
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
+	ADDQ        $0x08, R11
 	CMPQ        R8, R12
-	JB          near545
-	JMP         scores4
+	JB          loop2328
+	JMP         scores2
 
-done545:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream545
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z1, K1, (CX)
-	JMP     written
-
-stream545:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	JMP      written
-
-start609:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5504(R15)
-	VPXORD     Z0, Z0, Z0
-	CMPQ       R8, R10
-	JAE        total4
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry609:
-	CMPQ 192(DI), $0x00
-	JE   near609
-
-asked609:
+loop2329:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -8086,100 +8103,68 @@ asked609:
 	MOVL        (R9), R9
 	IMULQ       BX, R9
 	ADDQ        SI, R9
-	VMOVDQU32   shared4<>+0(SB), Z31
+	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5504(R15), Z29, K1, Z16
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
+	ADDQ        $0x08, R11
 	CMPQ        R8, R12
-	JB          asked609
-	JMP         scores4
+	JB          loop2329
+	JMP         scores2
 
-near609:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5504(R15), Z29, K1, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near609
-	JMP         scores4
+loop4096:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6272(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6336(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	SUBQ         104(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       6464(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           loop4096
+	JMP          scores4
 
-done609:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream609
-	SUBQ    160(DI), CX
-	VMOVUPS Z0, K1, (CX)
-	JMP     written
-
-stream609:
-	VMOVNTPS Z0, (CX)
-	JMP      written
-
-start512:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5696(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	CMPQ       R8, R10
-	JAE        total4
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry512:
-	CMPQ 192(DI), $0x00
-	JE   near512
-
-asked512:
+loop4097:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -8192,36 +8177,36 @@ asked512:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VMULPS.Z     6272(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
+	VMULPS.Z     6336(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
+	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VMULPS.Z     6400(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5696(R15), Z29, K1, Z18
+	VMULPS       6464(R15), Z29, Z18
 	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
+	ADDQ         96(DI), R9
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
+	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
@@ -8232,203 +8217,13 @@ asked512:
 	ADDQ         $0x40, R13
 	ADDQ         $0x10, R11
 	CMPQ         R8, R12
-	JB           asked512
+	JB           loop4097
 	JMP          scores4
 
-near512:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5696(R15), Z29, K1, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           near512
-	JMP          scores4
+loop4105:
+	MOVQ 72(DI), CX
 
-done512:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream512
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z1, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z2, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z3, K1, (CX)
-	JMP     written
-
-stream512:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z3, (CX)
-	JMP      written
-
-start513:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	CMPQ       80(DI), $0x03
-	JB         load_1132
-	CMPQ       80(DI), $0x04
-	JB         load_1133
-	PREFETCHT0 -192(R9)
-	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-
-load_1133:
-	PREFETCHT0 -128(R9)
-	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-
-load_1132:
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5696(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x03
-	JB         load_1136
-	CMPQ       80(DI), $0x04
-	JB         load_1137
-	PREFETCHT0 -192(R9)
-	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 5760(R15)
-
-load_1137:
-	PREFETCHT0 -128(R9)
-	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 5824(R15)
-
-load_1136:
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 5888(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5952(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x03
-	JB         load_1140
-	CMPQ       80(DI), $0x04
-	JB         load_1141
-	PREFETCHT0 -192(R9)
-	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 6016(R15)
-
-load_1141:
-	PREFETCHT0 -128(R9)
-	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 6080(R15)
-
-load_1140:
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6144(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6208(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x03
-	JB         load_1144
-	CMPQ       80(DI), $0x04
-	JB         load_1145
-	PREFETCHT0 -192(R9)
-	VMOVUPS    -192(AX), Z29
-	VMOVUPS    Z29, 6272(R15)
-
-load_1145:
-	PREFETCHT0 -128(R9)
-	VMOVUPS    -128(AX), Z29
-	VMOVUPS    Z29, 6336(R15)
-
-load_1144:
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6400(R15)
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 6464(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	VPXORD     Z14, Z14, Z14
-	VPXORD     Z15, Z15, Z15
-	CMPQ       R8, R10
-	JAE        total4
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry513:
-	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x02
-	JE   far513
-
-asked513:
+loop4105again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -8442,21 +8237,21 @@ asked513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_1148
+	JB           load_1066
 	CMPQ         CX, $0x04
-	JB           load_1149
+	JB           load_1067
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_1149:
+load_1067:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1148:
+load_1066:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -8465,26 +8260,26 @@ load_1148:
 	VFMADD231PS  5696(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z3
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1152
+	JB           load_1070
 	CMPQ         CX, $0x04
-	JB           load_1153
+	JB           load_1071
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_1153:
+load_1071:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1152:
+load_1070:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -8496,26 +8291,26 @@ load_1152:
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1156
+	JB           load_1074
 	CMPQ         CX, $0x04
-	JB           load_1157
+	JB           load_1075
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_1157:
+load_1075:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_1156:
+load_1074:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -8524,35 +8319,35 @@ load_1156:
 	VFMADD231PS  6208(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z11
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1160
+	JB           load_1078
 	CMPQ         CX, $0x04
-	JB           load_1161
+	JB           load_1079
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_1161:
+load_1079:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_1160:
+load_1078:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT0  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z18
+	VFMADD231PS 6464(R15), Z29, Z18
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
@@ -8565,10 +8360,13 @@ load_1160:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          asked513
+	JB          loop4105again
 	JMP         scores4
 
-far513:
+loop4106:
+	MOVQ 72(DI), CX
+
+loop4106again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -8582,21 +8380,21 @@ far513:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_1164
+	JB           load_1082
 	CMPQ         CX, $0x04
-	JB           load_1165
+	JB           load_1083
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_1165:
+load_1083:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1164:
+load_1082:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -8605,26 +8403,26 @@ load_1164:
 	VFMADD231PS  5696(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z3
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1168
+	JB           load_1086
 	CMPQ         CX, $0x04
-	JB           load_1169
+	JB           load_1087
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_1169:
+load_1087:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1168:
+load_1086:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -8636,26 +8434,26 @@ load_1168:
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1172
+	JB           load_1090
 	CMPQ         CX, $0x04
-	JB           load_1173
+	JB           load_1091
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_1173:
+load_1091:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_1172:
+load_1090:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -8664,35 +8462,35 @@ load_1172:
 	VFMADD231PS  6208(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z11
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1176
+	JB           load_1094
 	CMPQ         CX, $0x04
-	JB           load_1177
+	JB           load_1095
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_1177:
+load_1095:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_1176:
+load_1094:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT1  -64(R9)
 	VFMADD231PS Z29, Z31, Z14
-	SUBQ        112(DI), AX
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VFMADD231PS 6464(R15), Z29, K1, Z18
+	VFMADD231PS 6464(R15), Z29, Z18
 	PREFETCHT1  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT1  (R9)
 	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x44, Z18, Z17, Z25
@@ -8705,169 +8503,430 @@ load_1176:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          far513
+	JB          loop4106again
 	JMP         scores4
 
-done513:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream513
-	CMPQ    80(DI), $0x03
-	JB      load_1180
-	CMPQ    80(DI), $0x04
-	JB      load_1181
-	VMOVUPS Z0, -192(CX)
+loop4112:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6272(R15), Z29, K5, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6336(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z17
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z18
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           loop4112
+	JMP          scores4
 
-load_1181:
-	VMOVUPS Z1, -128(CX)
+loop4113:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6272(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6336(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z18
+	PREFETCHT0   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           loop4113
+	JMP          scores4
 
-load_1180:
-	VMOVUPS Z2, -64(CX)
-	VMOVUPS Z3, (CX)
-	ADDQ    152(DI), CX
-	CMPQ    80(DI), $0x03
-	JB      load_1184
-	CMPQ    80(DI), $0x04
-	JB      load_1185
-	VMOVUPS Z4, -192(CX)
+loop4121:
+	MOVQ 72(DI), CX
 
-load_1185:
-	VMOVUPS Z5, -128(CX)
+loop4121again:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS (R11), Z31
+	CMPQ         CX, $0x02
+	JB           load_1105
+	VPSLLD       $0x10, -64(AX), Z29
+	VPANDD       -64(AX), Z28, Z30
+	VFMADD231PS  5504(R15), Z29, Z16
+	VFMADD231PS  5568(R15), Z30, Z16
+	PREFETCHT0   -64(R9)
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
 
-load_1184:
-	VMOVUPS Z6, -64(CX)
-	VMOVUPS Z7, (CX)
-	ADDQ    152(DI), CX
-	CMPQ    80(DI), $0x03
-	JB      load_1188
-	CMPQ    80(DI), $0x04
-	JB      load_1189
-	VMOVUPS Z8, -192(CX)
+load_1105:
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  5632(R15), Z29, K5, Z16
+	VFMADD231PS  5696(R15), Z30, K6, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	ADDQ         88(DI), AX
+	VPXORD       Z17, Z17, Z17
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	CMPQ         CX, $0x02
+	JB           load_1107
+	VPSLLD       $0x10, -64(AX), Z29
+	VPANDD       -64(AX), Z28, Z30
+	VFMADD231PS  5760(R15), Z29, Z17
+	VFMADD231PS  5824(R15), Z30, Z17
+	PREFETCHT0   -64(R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
 
-load_1189:
-	VMOVUPS Z9, -128(CX)
+load_1107:
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  5888(R15), Z29, K5, Z17
+	VFMADD231PS  5952(R15), Z30, K6, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VPXORD       Z17, Z17, Z17
+	VBROADCASTSS 8(R11), Z31
+	ADDQ         88(DI), R9
+	CMPQ         CX, $0x02
+	JB           load_1109
+	VPSLLD       $0x10, -64(AX), Z29
+	VPANDD       -64(AX), Z28, Z30
+	VFMADD231PS  6016(R15), Z29, Z17
+	VFMADD231PS  6080(R15), Z30, Z17
+	PREFETCHT0   -64(R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
 
-load_1188:
-	VMOVUPS Z10, -64(CX)
-	VMOVUPS Z11, (CX)
-	ADDQ    152(DI), CX
-	CMPQ    80(DI), $0x03
-	JB      load_1192
-	CMPQ    80(DI), $0x04
-	JB      load_1193
-	VMOVUPS Z12, -192(CX)
+load_1109:
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  6144(R15), Z29, K5, Z17
+	VFMADD231PS  6208(R15), Z30, K6, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	ADDQ         88(DI), AX
+	VPXORD       Z18, Z18, Z18
+	VBROADCASTSS 12(R11), Z31
+	ADDQ         88(DI), R9
+	CMPQ         CX, $0x02
+	JB           load_1111
+	VPSLLD       $0x10, -64(AX), Z29
+	VPANDD       -64(AX), Z28, Z30
+	VFMADD231PS  6272(R15), Z29, Z18
+	VFMADD231PS  6336(R15), Z30, Z18
+	PREFETCHT0   -64(R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
 
-load_1193:
-	VMOVUPS Z13, -128(CX)
+load_1111:
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 6400(R15), Z29, Z18
+	VFMADD231PS 6464(R15), Z30, Z18
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          loop4121again
+	JMP         scores4
 
-load_1192:
-	VMOVUPS Z14, -64(CX)
-	SUBQ    160(DI), CX
-	VMOVUPS Z15, K1, (CX)
-	JMP     written
+loop4122:
+	LEAQ (R12)(R14*1), R9
+	CMPQ R9, BP
+	JA   loop4121
 
-stream513:
-	CMPQ     80(DI), $0x03
-	JB       load_1196
-	CMPQ     80(DI), $0x04
-	JB       load_1197
-	VMOVNTPS Z0, -192(CX)
+loop4122again:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	MOVL         -4(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   (SI)(R9*1)
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       5632(R15), Z29, Z16
+	VFMADD231PS  5696(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	MOVL         -8(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       5888(R15), Z29, Z17
+	VFMADD231PS  5952(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 8(R11), Z31
+	MOVL         -12(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       6144(R15), Z29, Z17
+	VFMADD231PS  6208(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VBROADCASTSS 12(R11), Z31
+	MOVL         -16(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       6400(R15), Z29, Z18
+	VFMADD231PS  6464(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           loop4122again
+	JMP          scores4
 
-load_1197:
-	VMOVNTPS Z1, -128(CX)
+loop4123:
+	LEAQ (R12)(R14*1), R9
+	CMPQ R9, BP
+	JA   loop4121
 
-load_1196:
-	VMOVNTPS Z2, -64(CX)
-	VMOVNTPS Z3, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x03
-	JB       load_1200
-	CMPQ     80(DI), $0x04
-	JB       load_1201
-	VMOVNTPS Z4, -192(CX)
+loop4123again:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	MOVL         -4(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   -64(SI)(R9*1)
+	VPSLLD       $0x10, -64(AX), Z29
+	VPANDD       -64(AX), Z28, Z30
+	VMULPS       5504(R15), Z29, Z16
+	VFMADD231PS  5568(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	MOVL         -8(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   (SI)(R9*1)
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VFMADD231PS  5632(R15), Z29, Z16
+	VFMADD231PS  5696(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VBROADCASTSS 4(R11), Z31
+	MOVL         -12(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       5760(R15), Z29, Z17
+	VFMADD231PS  5824(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	MOVL         -16(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  5888(R15), Z29, Z17
+	VFMADD231PS  5952(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 8(R11), Z31
+	MOVL         -20(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       6016(R15), Z29, Z17
+	VFMADD231PS  6080(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	MOVL         -24(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  6144(R15), Z29, Z17
+	VFMADD231PS  6208(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VBROADCASTSS 12(R11), Z31
+	MOVL         -28(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VMULPS       6272(R15), Z29, Z18
+	VFMADD231PS  6336(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	MOVL         -32(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   384(SI)(R9*1)
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  6400(R15), Z29, Z18
+	VFMADD231PS  6464(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x10, R11
+	CMPQ         R8, R12
+	JB           loop4123again
+	JMP          scores4
 
-load_1201:
-	VMOVNTPS Z5, -128(CX)
+loop4360:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6400(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z17
+	VFMADD231PS Z29, Z31, Z15
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          loop4360
+	JMP         scores4
 
-load_1200:
-	VMOVNTPS Z6, -64(CX)
-	VMOVNTPS Z7, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x03
-	JB       load_1204
-	CMPQ     80(DI), $0x04
-	JB       load_1205
-	VMOVNTPS Z8, -192(CX)
-
-load_1205:
-	VMOVNTPS Z9, -128(CX)
-
-load_1204:
-	VMOVNTPS Z10, -64(CX)
-	VMOVNTPS Z11, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x03
-	JB       load_1208
-	CMPQ     80(DI), $0x04
-	JB       load_1209
-	VMOVNTPS Z12, -192(CX)
-
-load_1209:
-	VMOVNTPS Z13, -128(CX)
-
-load_1208:
-	VMOVNTPS Z14, -64(CX)
-	VMOVNTPS Z15, (CX)
-	JMP      written
-
-start1057:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5696(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	CMPQ       R8, R10
-	JAE        total8
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry1057:
-	CMPQ 192(DI), $0x00
-	JE   near1057
-
-asked1057:
+loop4361:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -8881,157 +8940,128 @@ asked1057:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VMULPS.Z    6400(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z17
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z1
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5696(R15), Z29, K1, Z18
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z3
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
+	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          asked1057
-	JMP         scores8
+	JB          loop4361
+	JMP         scores4
 
-near1057:
+loop4376:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z16
+	VFMADD231PS 6336(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z1
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z17
+	VFMADD231PS 6464(R15), Z30, Z17
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          loop4376
+	JMP         scores4
+
+loop4377:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
 	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z16
+	VFMADD231PS 6336(R15), Z30, K6, Z16
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5696(R15), Z29, K1, Z18
-	VFMADD231PS Z29, Z31, Z3
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
+	VPERMPS     8(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z17
+	VFMADD231PS 6464(R15), Z30, Z17
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
+	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          near1057
-	JMP         scores8
+	JB          loop4377
+	JMP         scores4
 
-done1057:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream1057
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z1, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z2, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z3, K1, (CX)
-	JMP     written
+loop4872:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z16
+	VFMADD231PS Z29, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          loop4872
+	JMP         scores4
 
-stream1057:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z3, (CX)
-	JMP      written
-
-start1121:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5568(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	CMPQ       R8, R10
-	JAE        total8
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry1121:
-	CMPQ 192(DI), $0x00
-	JE   near1121
-
-asked1121:
+loop4873:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9044,146 +9074,74 @@ asked1121:
 	ADDQ        SI, R9
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5568(R15), Z29, K1, Z17
+	VMULPS      6464(R15), Z29, Z16
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
+	VFMADD231PS Z29, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
+	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          asked1121
-	JMP         scores8
+	JB          loop4873
+	JMP         scores4
 
-near1121:
+loop4888:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5568(R15), Z29, K1, Z17
-	VFMADD231PS Z29, Z31, Z1
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
 	VMOVUPS     Z16, (R13)
 	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
+	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          near1121
-	JMP         scores8
+	JB          loop4888
+	JMP         scores4
 
-done1121:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream1121
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z1, K1, (CX)
-	JMP     written
+loop4889:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z16
+	VFMADD231PS 6464(R15), Z30, Z16
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x10, R11
+	CMPQ        R8, R12
+	JB          loop4889
+	JMP         scores4
 
-stream1121:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	JMP      written
-
-start1024:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5696(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5760(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5824(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5888(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5952(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	CMPQ       R8, R10
-	JAE        total8
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry1024:
-	CMPQ 192(DI), $0x02
-	JE   far1024
-
-asked1024:
+loop8193:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -9196,73 +9154,73 @@ asked1024:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VMULPS.Z     6016(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         88(DI), AX
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
+	VMULPS.Z     6080(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
+	VFMADD231PS  Z29, Z31, Z9
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VMULPS.Z     6144(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         88(DI), AX
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
+	VMULPS.Z     6208(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
+	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
+	VMULPS.Z     6272(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
 	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
+	VMULPS.Z     6336(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z5
+	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
+	VMULPS.Z     6400(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
 	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5952(R15), Z29, K1, Z19
+	VMULPS       6464(R15), Z29, Z19
 	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
+	ADDQ         96(DI), R9
 	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z7
+	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
 	VADDPS       Z26, Z25, Z18
@@ -9276,10 +9234,10 @@ asked1024:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           asked1024
+	JB           loop8193
 	JMP          scores8
 
-far1024:
+loop8194:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -9292,73 +9250,73 @@ far1024:
 	ADDQ         SI, R9
 	VBROADCASTSS (R11), Z31
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VMULPS.Z     6016(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         88(DI), AX
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
+	VMULPS.Z     6080(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z1
+	VFMADD231PS  Z29, Z31, Z9
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VMULPS.Z     6144(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         88(DI), AX
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
+	VMULPS.Z     6208(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z3
+	VFMADD231PS  Z29, Z31, Z11
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
+	VMULPS.Z     6272(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
 	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
+	VMULPS.Z     6336(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z5
+	VFMADD231PS  Z29, Z31, Z13
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
+	VMULPS.Z     6400(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
 	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     5952(R15), Z29, K1, Z19
+	VMULPS       6464(R15), Z29, Z19
 	PREFETCHT1   (R9)
-	ADDQ         104(DI), R9
+	ADDQ         96(DI), R9
 	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z7
+	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
 	VSHUFF32X4   $0xee, Z19, Z18, Z26
 	VADDPS       Z26, Z25, Z18
@@ -9372,153 +9330,10 @@ far1024:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           far1024
+	JB           loop8194
 	JMP          scores8
 
-done1024:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream1024
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z1, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z2, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z3, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z4, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z5, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z6, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z7, K1, (CX)
-	JMP     written
-
-stream1024:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z3, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z4, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z5, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z6, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z7, (CX)
-	JMP      written
-
-start1025:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5696(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 5760(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5824(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 5888(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5952(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6016(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6080(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6144(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6208(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6272(R15)
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6336(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 -64(R9)
-	VMOVUPS    -64(AX), Z29
-	VMOVUPS    Z29, 6400(R15)
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 6464(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	VPXORD     Z14, Z14, Z14
-	VPXORD     Z15, Z15, Z15
-	CMPQ       R8, R10
-	JAE        total8
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry1025:
-	CMPQ 192(DI), $0x02
-	JE   far1025
-
-asked1025:
+loop8201:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -9539,10 +9354,10 @@ asked1025:
 	VFMADD231PS  5568(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9554,10 +9369,10 @@ asked1025:
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9566,10 +9381,10 @@ asked1025:
 	VFMADD231PS  5824(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z5
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
@@ -9584,10 +9399,10 @@ asked1025:
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9596,10 +9411,10 @@ asked1025:
 	VFMADD231PS  6080(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z9
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
@@ -9611,10 +9426,10 @@ asked1025:
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
@@ -9623,19 +9438,19 @@ asked1025:
 	VFMADD231PS  6336(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z13
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z19, Z19, Z19
 	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6400(R15), Z29, Z19
 	PREFETCHT0   -64(R9)
 	VFMADD231PS  Z29, Z31, Z14
-	SUBQ         112(DI), AX
+	SUBQ         104(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VFMADD231PS  6464(R15), Z29, K1, Z19
+	VFMADD231PS  6464(R15), Z29, Z19
 	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
+	ADDQ         96(DI), R9
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -9651,10 +9466,10 @@ asked1025:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           asked1025
+	JB           loop8201
 	JMP          scores8
 
-far1025:
+loop8202:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -9675,10 +9490,10 @@ far1025:
 	VFMADD231PS  5568(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z1
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9690,10 +9505,10 @@ far1025:
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9702,10 +9517,10 @@ far1025:
 	VFMADD231PS  5824(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z5
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
@@ -9720,10 +9535,10 @@ far1025:
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9732,10 +9547,10 @@ far1025:
 	VFMADD231PS  6080(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z9
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
@@ -9747,10 +9562,10 @@ far1025:
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
@@ -9759,19 +9574,19 @@ far1025:
 	VFMADD231PS  6336(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z13
-	ADDQ         96(DI), AX
+	ADDQ         88(DI), AX
 	VPXORD       Z19, Z19, Z19
 	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
+	ADDQ         88(DI), R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6400(R15), Z29, Z19
 	PREFETCHT1   -64(R9)
 	VFMADD231PS  Z29, Z31, Z14
-	SUBQ         112(DI), AX
+	SUBQ         104(DI), AX
 	VMOVUPS.Z    (AX), K1, Z29
-	VFMADD231PS  6464(R15), Z29, K1, Z19
+	VFMADD231PS  6464(R15), Z29, Z19
 	PREFETCHT1   (R9)
-	ADDQ         104(DI), R9
+	ADDQ         96(DI), R9
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z15
 	VSHUFF32X4   $0x44, Z19, Z18, Z25
@@ -9787,134 +9602,398 @@ far1025:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           far1025
+	JB           loop8202
 	JMP          scores8
 
-done1025:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream1025
-	VMOVUPS Z0, -64(CX)
-	VMOVUPS Z1, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z2, -64(CX)
-	VMOVUPS Z3, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z4, -64(CX)
-	VMOVUPS Z5, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z6, -64(CX)
-	VMOVUPS Z7, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z8, -64(CX)
-	VMOVUPS Z9, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z10, -64(CX)
-	VMOVUPS Z11, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z12, -64(CX)
-	VMOVUPS Z13, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z14, -64(CX)
-	SUBQ    160(DI), CX
-	VMOVUPS Z15, K1, (CX)
-	JMP     written
+loop8209:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6016(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6080(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6144(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6208(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 16(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6272(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
+	VBROADCASTSS 20(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6336(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 24(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 28(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z19
+	PREFETCHT0   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           loop8209
+	JMP          scores8
 
-stream1025:
-	VMOVNTPS Z0, -64(CX)
-	VMOVNTPS Z1, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z2, -64(CX)
-	VMOVNTPS Z3, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z4, -64(CX)
-	VMOVNTPS Z5, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z6, -64(CX)
-	VMOVNTPS Z7, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z8, -64(CX)
-	VMOVNTPS Z9, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z10, -64(CX)
-	VMOVNTPS Z11, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z12, -64(CX)
-	VMOVNTPS Z13, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z14, -64(CX)
-	VMOVNTPS Z15, (CX)
-	JMP      written
+loop8217:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	VFMADD231PS  5568(R15), Z30, K6, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	VFMADD231PS  5696(R15), Z30, K6, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	ADDQ         88(DI), R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     5760(R15), Z29, K5, Z17
+	VFMADD231PS  5824(R15), Z30, K6, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	ADDQ         88(DI), R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     5888(R15), Z29, K5, Z18
+	VFMADD231PS  5952(R15), Z30, K6, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 16(R11), Z31
+	ADDQ         88(DI), R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     6016(R15), Z29, K5, Z17
+	VFMADD231PS  6080(R15), Z30, K6, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	ADDQ         88(DI), AX
+	VBROADCASTSS 20(R11), Z31
+	ADDQ         88(DI), R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     6144(R15), Z29, K5, Z18
+	VFMADD231PS  6208(R15), Z30, K6, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 24(R11), Z31
+	ADDQ         88(DI), R9
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS.Z     6272(R15), Z29, K5, Z18
+	VFMADD231PS  6336(R15), Z30, K6, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	ADDQ         88(DI), AX
+	VBROADCASTSS 28(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VMOVDQU16.Z  (AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       6400(R15), Z29, Z19
+	VFMADD231PS  6464(R15), Z30, Z19
+	PREFETCHT0   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           loop8217
+	JMP          scores8
 
-start2081:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5696(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5760(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5824(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5888(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5952(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	CMPQ       R8, R10
-	JAE        total16
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
+loop8218:
+	LEAQ (R12)(R14*1), R9
+	CMPQ R9, BP
+	JA   loop8217
 
-entry2081:
-asked2081:
+loop8218again:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VBROADCASTSS (R11), Z31
+	MOVL         -4(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   (SI)(R9*1)
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       5504(R15), Z29, Z16
+	VFMADD231PS  5568(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VBROADCASTSS 4(R11), Z31
+	MOVL         -8(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   64(SI)(R9*1)
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       5632(R15), Z29, Z17
+	VFMADD231PS  5696(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 8(R11), Z31
+	MOVL         -12(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   128(SI)(R9*1)
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       5760(R15), Z29, Z17
+	VFMADD231PS  5824(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VBROADCASTSS 12(R11), Z31
+	MOVL         -16(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   192(SI)(R9*1)
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       5888(R15), Z29, Z18
+	VFMADD231PS  5952(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VBROADCASTSS 16(R11), Z31
+	MOVL         -20(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   256(SI)(R9*1)
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VMULPS       6016(R15), Z29, Z17
+	VFMADD231PS  6080(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VBROADCASTSS 20(R11), Z31
+	MOVL         -24(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   320(SI)(R9*1)
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VMULPS       6144(R15), Z29, Z18
+	VFMADD231PS  6208(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VBROADCASTSS 24(R11), Z31
+	MOVL         -28(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   384(SI)(R9*1)
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VMULPS       6272(R15), Z29, Z18
+	VFMADD231PS  6336(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VBROADCASTSS 28(R11), Z31
+	MOVL         -32(R8)(R14*1), R9
+	IMULQ        BX, R9
+	PREFETCHT0   448(SI)(R9*1)
+	VPSLLD       $0x10, 448(AX), Z29
+	VPANDD       448(AX), Z28, Z30
+	VMULPS       6400(R15), Z29, Z19
+	VFMADD231PS  6464(R15), Z30, Z19
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x20, R11
+	CMPQ         R8, R12
+	JB           loop8218again
+	JMP          scores8
+
+loop8456:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6272(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z12
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6336(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z13
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6400(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z18
+	VFMADD231PS Z29, Z31, Z15
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8456
+	JMP         scores8
+
+loop8457:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9928,80 +10007,959 @@ asked2081:
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VMULPS.Z    6272(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
+	VFMADD231PS Z29, Z31, Z12
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        96(DI), R9
+	ADDQ        88(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
+	VMULPS.Z    6336(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z1
+	VFMADD231PS Z29, Z31, Z13
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
+	ADDQ        88(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VMULPS.Z    6400(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5696(R15), Z29, K5, Z18
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z18
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z3
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8457
+	JMP         scores8
+
+loop8472:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6016(R15), Z29, K5, Z16
+	VFMADD231PS 6080(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6144(R15), Z29, K5, Z17
+	VFMADD231PS 6208(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z17
+	VFMADD231PS 6336(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z18
+	VFMADD231PS 6464(R15), Z30, Z18
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8472
+	JMP         scores8
+
+loop8473:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6016(R15), Z29, K5, Z16
+	VFMADD231PS 6080(R15), Z30, K6, Z16
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6144(R15), Z29, K5, Z17
+	VFMADD231PS 6208(R15), Z30, K6, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z17
+	VFMADD231PS 6336(R15), Z30, K6, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z18
+	VFMADD231PS 6464(R15), Z30, Z18
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8473
+	JMP         scores8
+
+loop8968:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6400(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z17
+	VFMADD231PS Z29, Z31, Z15
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8968
+	JMP         scores8
+
+loop8969:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6400(R15), Z29, K5, Z16
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z17
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z15
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8969
+	JMP         scores8
+
+loop8984:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z16
+	VFMADD231PS 6336(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z17
+	VFMADD231PS 6464(R15), Z30, Z17
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8984
+	JMP         scores8
+
+loop8985:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z16
+	VFMADD231PS 6336(R15), Z30, K6, Z16
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z17
+	VFMADD231PS 6464(R15), Z30, Z17
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x20, R11
+	CMPQ        R8, R12
+	JB          loop8985
+	JMP         scores8
+
+loop16385:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5568(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5696(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 16(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5760(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         88(DI), AX
+	VBROADCASTSS 20(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5824(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 24(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5888(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         88(DI), AX
+	VBROADCASTSS 28(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5952(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 32(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6016(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         88(DI), AX
+	VBROADCASTSS 36(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6080(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 40(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6144(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         88(DI), AX
+	VBROADCASTSS 44(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6208(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 48(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6272(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
+	VBROADCASTSS 52(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6336(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         88(DI), AX
+	VBROADCASTSS 56(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 60(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       6464(R15), Z29, Z20
+	PREFETCHT0   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           loop16385
+	JMP          scores16
+
+loop16386:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5568(R15), Z29, K5, Z17
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5696(R15), Z29, K5, Z18
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 16(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5760(R15), Z29, K5, Z17
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         88(DI), AX
+	VBROADCASTSS 20(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5824(R15), Z29, K5, Z18
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 24(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5888(R15), Z29, K5, Z18
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         88(DI), AX
+	VBROADCASTSS 28(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     5952(R15), Z29, K5, Z19
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 32(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6016(R15), Z29, K5, Z17
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         88(DI), AX
+	VBROADCASTSS 36(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6080(R15), Z29, K5, Z18
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 40(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6144(R15), Z29, K5, Z18
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         88(DI), AX
+	VBROADCASTSS 44(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6208(R15), Z29, K5, Z19
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 48(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6272(R15), Z29, K5, Z18
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
+	VBROADCASTSS 52(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6336(R15), Z29, K5, Z19
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         88(DI), AX
+	VBROADCASTSS 56(R11), Z31
+	ADDQ         88(DI), R9
+	VMOVUPS      (AX), Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z19
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 60(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VMOVUPS.Z    (AX), K1, Z29
+	VMULPS       6464(R15), Z29, Z20
+	PREFETCHT1   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT1   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           loop16386
+	JMP          scores16
+
+loop16401:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	VBROADCASTSS (R11), Z31
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5504(R15), Z29, K5, Z16
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z0
+	ADDQ         88(DI), AX
+	VBROADCASTSS 4(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5568(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z1
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 8(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5632(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z2
+	ADDQ         88(DI), AX
+	VBROADCASTSS 12(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5696(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z3
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 16(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5760(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z4
+	ADDQ         88(DI), AX
+	VBROADCASTSS 20(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5824(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z5
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 24(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5888(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z6
+	ADDQ         88(DI), AX
+	VBROADCASTSS 28(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     5952(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z7
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	ADDQ         88(DI), AX
+	VBROADCASTSS 32(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6016(R15), Z29, K5, Z17
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z8
+	ADDQ         88(DI), AX
+	VBROADCASTSS 36(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6080(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z9
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 40(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6144(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z10
+	ADDQ         88(DI), AX
+	VBROADCASTSS 44(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6208(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z11
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	ADDQ         88(DI), AX
+	VBROADCASTSS 48(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6272(R15), Z29, K5, Z18
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z12
+	ADDQ         88(DI), AX
+	VBROADCASTSS 52(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6336(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z13
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	ADDQ         88(DI), AX
+	VBROADCASTSS 56(R11), Z31
+	ADDQ         88(DI), R9
+	VPMOVZXWD    (AX), Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS.Z     6400(R15), Z29, K5, Z19
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z14
+	ADDQ         88(DI), AX
+	VBROADCASTSS 60(R11), Z31
+	ADDQ         88(DI), R9
+	SUBQ         104(DI), AX
+	VPMOVZXWD.Z  (AX), K1, Z29
+	VPSLLD       $0x10, Z29, Z29
+	VMULPS       6464(R15), Z29, Z20
+	PREFETCHT0   (R9)
+	ADDQ         96(DI), R9
+	PREFETCHT0   (R9)
+	VFMADD231PS  Z29, Z31, Z15
+	VSHUFF32X4   $0x44, Z20, Z19, Z25
+	VSHUFF32X4   $0xee, Z20, Z19, Z26
+	VADDPS       Z26, Z25, Z19
+	VSHUFF32X4   $0x88, Z19, Z18, Z25
+	VSHUFF32X4   $0xdd, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFPS      $0x44, Z18, Z17, Z25
+	VSHUFPS      $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x88, Z17, Z16, Z25
+	VSHUFPS      $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         $0x40, R11
+	CMPQ         R8, R12
+	JB           loop16401
+	JMP          scores16
+
+loop16649:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6016(R15), Z29, K5, Z16
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z8
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6080(R15), Z29, K5, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z9
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6144(R15), Z29, K5, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z10
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6208(R15), Z29, K5, Z18
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z11
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
-	ADDQ        96(DI), R9
+	ADDQ        88(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VMULPS.Z    6272(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z4
-	ADDQ        96(DI), AX
+	VFMADD231PS Z29, Z31, Z12
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     40(R11), Z31, Z31
-	ADDQ        96(DI), R9
+	ADDQ        88(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5824(R15), Z29, K5, Z18
+	VMULPS.Z    6336(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z5
+	VFMADD231PS Z29, Z31, Z13
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        96(DI), AX
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
-	ADDQ        96(DI), R9
+	ADDQ        88(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5888(R15), Z29, K5, Z18
+	VMULPS.Z    6400(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z6
-	ADDQ        96(DI), AX
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     56(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5952(R15), Z29, K1, Z19
+	VMULPS      6464(R15), Z29, Z19
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z7
+	VFMADD231PS Z29, Z31, Z15
 	VSHUFF32X4  $0x88, Z19, Z18, Z25
 	VSHUFF32X4  $0xdd, Z19, Z18, Z26
 	VADDPS      Z26, Z25, Z18
@@ -10015,97 +10973,184 @@ asked2081:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          asked2081
+	JB          loop16649
 	JMP         scores16
 
-done2081:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream2081
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z1, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z2, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z3, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z4, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z5, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z6, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z7, K1, (CX)
-	JMP     written
+loop16665:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VFMADD231PS 5568(R15), Z30, K6, Z16
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z0
+	VFMADD231PS Z30, Z31, Z1
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     8(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VFMADD231PS 5696(R15), Z30, K6, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z2
+	VFMADD231PS Z30, Z31, Z3
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5760(R15), Z29, K5, Z17
+	VFMADD231PS 5824(R15), Z30, K6, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z4
+	VFMADD231PS Z30, Z31, Z5
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     24(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    5888(R15), Z29, K5, Z18
+	VFMADD231PS 5952(R15), Z30, K6, Z18
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z6
+	VFMADD231PS Z30, Z31, Z7
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6016(R15), Z29, K5, Z17
+	VFMADD231PS 6080(R15), Z30, K6, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     40(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6144(R15), Z29, K5, Z18
+	VFMADD231PS 6208(R15), Z30, K6, Z18
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z18
+	VFMADD231PS 6336(R15), Z30, K6, Z18
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared2<>+0(SB), Z31
+	VPERMPS     56(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z19
+	VFMADD231PS 6464(R15), Z30, Z19
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFF32X4  $0x88, Z19, Z18, Z25
+	VSHUFF32X4  $0xdd, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          loop16665
+	JMP         scores16
 
-stream2081:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z3, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z4, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z5, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z6, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z7, (CX)
-	JMP      written
+loop17160:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6272(R15), Z29, K5, Z16
+	VFMADD231PS Z29, Z31, Z12
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6336(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z13
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	VMOVUPS     (AX), Z29
+	VMULPS.Z    6400(R15), Z29, K5, Z17
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	SUBQ        104(DI), AX
+	VMOVUPS.Z   (AX), K1, Z29
+	VMULPS      6464(R15), Z29, Z18
+	VFMADD231PS Z29, Z31, Z15
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          loop17160
+	JMP         scores16
 
-start2145:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 5696(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	CMPQ       R8, R10
-	JAE        total16
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry2145:
-	CMPQ 192(DI), $0x00
-	JE   near2145
-
-asked2145:
+loop17161:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10119,39 +11164,39 @@ asked2145:
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
+	VMULPS.Z    6272(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
+	VFMADD231PS Z29, Z31, Z12
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
+	ADDQ        88(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
+	VMULPS.Z    6336(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z1
+	VFMADD231PS Z29, Z31, Z13
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
-	ADDQ        96(DI), R9
+	ADDQ        88(DI), R9
 	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
+	VMULPS.Z    6400(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
+	VFMADD231PS Z29, Z31, Z14
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5696(R15), Z29, K1, Z18
+	VMULPS      6464(R15), Z29, Z18
 	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
+	ADDQ        96(DI), R9
 	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z3
+	VFMADD231PS Z29, Z31, Z15
 	VSHUFPS     $0x44, Z18, Z17, Z25
 	VSHUFPS     $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
@@ -10162,41 +11207,54 @@ asked2145:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          asked2145
+	JB          loop17161
 	JMP         scores16
 
-near2145:
+loop17176:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     (R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS Z29, Z31, Z0
-	ADDQ        96(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6016(R15), Z29, K5, Z16
+	VFMADD231PS 6080(R15), Z30, K6, Z16
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5568(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z1
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6144(R15), Z29, K5, Z17
+	VFMADD231PS 6208(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
-	VMOVUPS     (AX), Z29
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS Z29, Z31, Z2
-	ADDQ        96(DI), AX
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z17
+	VFMADD231PS 6336(R15), Z30, K6, Z17
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVUPS.Z   (AX), K1, Z29
-	VMULPS.Z    5696(R15), Z29, K1, Z18
-	VFMADD231PS Z29, Z31, Z3
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z18
+	VFMADD231PS 6464(R15), Z30, Z18
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
 	VSHUFPS     $0x44, Z18, Z17, Z25
 	VSHUFPS     $0xee, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
@@ -10207,589 +11265,92 @@ near2145:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          near2145
+	JB          loop17176
 	JMP         scores16
 
-done2145:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream2145
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z1, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z2, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z3, K1, (CX)
-	JMP     written
-
-stream2145:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z3, (CX)
-	JMP      written
-
-start2048:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5504(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5568(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5632(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5696(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5760(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5824(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5888(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 5952(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6016(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6080(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6144(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6208(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6272(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6336(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	PREFETCHT0 (R9)
-	VMOVUPS    (AX), Z29
-	VMOVUPS    Z29, 6400(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	SUBQ       112(DI), AX
-	PREFETCHT0 (R9)
-	VMOVUPS.Z  (AX), K1, Z29
-	VMOVUPS    Z29, 6464(R15)
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	VPXORD     Z14, Z14, Z14
-	VPXORD     Z15, Z15, Z15
-	CMPQ       R8, R10
-	JAE        total16
-	CMPQ       264(DI), $0x04
-	JE         batchFour512
-	CMPQ       264(DI), $0x08
-	JE         batchEight512
-	CMPQ       264(DI), $0x10
-	JE         batchSixteen512
-	JMP        batch512
-
-entry2048:
-	CMPQ 192(DI), $0x02
-	JE   far2048
-
-asked2048:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         96(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         96(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         96(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         96(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         96(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     6464(R15), Z29, K1, Z20
-	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           asked2048
-	JMP          scores16
-
-far2048:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         96(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         96(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         96(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         96(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	ADDQ         96(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         96(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS.Z     6464(R15), Z29, K1, Z20
-	PREFETCHT1   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           far2048
-	JMP          scores16
-
-done2048:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream2048
-	VMOVUPS Z0, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z1, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z2, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z3, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z4, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z5, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z6, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z7, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z8, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z9, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z10, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z11, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z12, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z13, (CX)
-	ADDQ    152(DI), CX
-	VMOVUPS Z14, (CX)
-	ADDQ    152(DI), CX
-	SUBQ    160(DI), CX
-	VMOVUPS Z15, K1, (CX)
-	JMP     written
-
-stream2048:
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z1, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z3, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z4, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z5, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z6, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z7, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z8, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z9, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z10, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z11, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z12, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z13, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z14, (CX)
-	ADDQ     152(DI), CX
-	VMOVNTPS Z15, (CX)
-	JMP      written
+loop17177:
+	MOVL        (R8), AX
+	ADDQ        $0x04, R8
+	IMULQ       BX, AX
+	ADDQ        SI, AX
+	LEAQ        (R8)(R14*1), R9
+	CMPQ        R9, BP
+	CMOVQHI     BP, R9
+	MOVL        (R9), R9
+	IMULQ       BX, R9
+	ADDQ        SI, R9
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     (R11), Z31, Z31
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6016(R15), Z29, K5, Z16
+	VFMADD231PS 6080(R15), Z30, K6, Z16
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z8
+	VFMADD231PS Z30, Z31, Z9
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     16(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6144(R15), Z29, K5, Z17
+	VFMADD231PS 6208(R15), Z30, K6, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z10
+	VFMADD231PS Z30, Z31, Z11
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     32(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS.Z    6272(R15), Z29, K5, Z17
+	VFMADD231PS 6336(R15), Z30, K6, Z17
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z12
+	VFMADD231PS Z30, Z31, Z13
+	ADDQ        88(DI), AX
+	VMOVDQU32   shared4<>+0(SB), Z31
+	VPERMPS     48(R11), Z31, Z31
+	ADDQ        88(DI), R9
+	SUBQ        104(DI), AX
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      6400(R15), Z29, Z18
+	VFMADD231PS 6464(R15), Z30, Z18
+	PREFETCHT0  (R9)
+	ADDQ        96(DI), R9
+	PREFETCHT0  (R9)
+	VFMADD231PS Z29, Z31, Z14
+	VFMADD231PS Z30, Z31, Z15
+	VSHUFPS     $0x44, Z18, Z17, Z25
+	VSHUFPS     $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x88, Z17, Z16, Z25
+	VSHUFPS     $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	ADDQ        $0x40, R11
+	CMPQ        R8, R12
+	JB          loop17177
+	JMP         scores16
 
 scores1:
 	MOVQ    R12, CX
-	SUBQ    424(DI), CX
+	SUBQ    400(DI), CX
 	LEAQ    3456(R15), R12
 	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
+	ADDQ    408(DI), R11
+	MOVQ    368(DI), AX
+	MOVQ    384(DI), R13
 	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
+	ADDQ    400(DI), R13
 	VMOVUPS 3328(R15), Z27
 
 group1:
@@ -10860,248 +11421,238 @@ group1:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x40
-	JAE         whole_1493
+	JAE         whole_1293
 	MOVQ        CX, R9
 	IMUL3Q      $0x01, R9, R9
 	SHRQ        $0x02, R9
 	MOVL        $0x0000ffff, AX
 	BZHIL       R9, AX, R9
 	KMOVW       R9, K4
-	MOVQ        392(DI), AX
+	MOVQ        368(DI), AX
 
-whole_1493:
+whole_1293:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
+	CMPQ    392(DI), $0x00
 	JNE     add1
 	MOVL    (R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3392(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed1
 	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3396(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed1
 	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3400(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed1
 	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3404(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x10
 	JE      placed1
 	MOVL    16(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3408(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x14
 	JE      placed1
 	MOVL    20(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3412(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x18
 	JE      placed1
 	MOVL    24(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3416(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x1c
 	JE      placed1
 	MOVL    28(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3420(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x20
 	JE      placed1
 	MOVL    32(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3424(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x24
 	JE      placed1
 	MOVL    36(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3428(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x28
 	JE      placed1
 	MOVL    40(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3432(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x2c
 	JE      placed1
 	MOVL    44(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3436(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x30
 	JE      placed1
 	MOVL    48(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3440(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x34
 	JE      placed1
 	MOVL    52(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3444(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x38
 	JE      placed1
 	MOVL    56(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3448(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	CMPQ    CX, $0x3c
 	JE      placed1
 	MOVL    60(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSS  3452(R15), X24
 	VMOVSS  X24, (AX)(R9*4)
 	JMP     placed1
 
 add1:
 	MOVL   (R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3392(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x04
 	JE     placed1
 	MOVL   4(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3396(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x08
 	JE     placed1
 	MOVL   8(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3400(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x0c
 	JE     placed1
 	MOVL   12(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3404(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x10
 	JE     placed1
 	MOVL   16(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3408(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x14
 	JE     placed1
 	MOVL   20(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3412(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x18
 	JE     placed1
 	MOVL   24(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3416(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x1c
 	JE     placed1
 	MOVL   28(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3420(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x20
 	JE     placed1
 	MOVL   32(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3424(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x24
 	JE     placed1
 	MOVL   36(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3428(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x28
 	JE     placed1
 	MOVL   40(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3432(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x2c
 	JE     placed1
 	MOVL   44(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3436(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x30
 	JE     placed1
 	MOVL   48(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3440(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x34
 	JE     placed1
 	MOVL   52(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3444(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x38
 	JE     placed1
 	MOVL   56(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3448(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 	CMPQ   CX, $0x3c
 	JE     placed1
 	MOVL   60(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSS 3452(R15), X24
 	VADDSS (AX)(R9*4), X24, X24
 	VMOVSS X24, (AX)(R9*4)
 
 placed1:
-	ADDQ    $0x00000400, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x40, R13
-	SUBQ    $0x40, CX
-	JA      group1
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total1
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total1:
-	VMOVUPS    3328(R15), Z27
+	ADDQ       $0x40, R13
+	ADDQ       $0x00000400, R12
+	ADDQ       $0x40, R11
+	SUBQ       $0x40, CX
+	JA         group1
+	VMOVUPS    Z27, 3328(R15)
+	XORQ       $0x00000640, 408(DI)
+	CMPQ       R8, R10
+	JB         batch
 	VPERMILPS  $0xb1, Z27, Z24
 	VADDPS     Z24, Z27, Z27
 	VPERMILPS  $0x4e, Z27, Z24
@@ -11110,29 +11661,18 @@ total1:
 	VADDPS     Z24, Z27, Z27
 	VSHUFF32X4 $0x4e, Z27, Z27, Z24
 	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000081
-	JB         below_1494
-	JMP        done129
-
-below_1494:
-	JMP done128
+	JMP        total
 
 scores2:
 	MOVQ    R12, CX
-	SUBQ    424(DI), CX
+	SUBQ    400(DI), CX
 	LEAQ    3456(R15), R12
 	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
+	ADDQ    408(DI), R11
+	MOVQ    368(DI), AX
+	MOVQ    384(DI), R13
 	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
+	ADDQ    400(DI), R13
 	VMOVUPS 3328(R15), Z27
 
 group2:
@@ -11171,71 +11711,71 @@ group2:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x20
-	JAE         whole_1495
+	JAE         whole_1294
 	MOVQ        CX, R9
 	IMUL3Q      $0x02, R9, R9
 	SHRQ        $0x02, R9
 	MOVL        $0x0000ffff, AX
 	BZHIL       R9, AX, R9
 	KMOVW       R9, K4
-	MOVQ        392(DI), AX
+	MOVQ        368(DI), AX
 
-whole_1495:
+whole_1294:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
+	CMPQ    392(DI), $0x00
 	JNE     add2
 	MOVL    (R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3392(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed2
 	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3400(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed2
 	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3408(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed2
 	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3416(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	CMPQ    CX, $0x10
 	JE      placed2
 	MOVL    16(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3424(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	CMPQ    CX, $0x14
 	JE      placed2
 	MOVL    20(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3432(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	CMPQ    CX, $0x18
 	JE      placed2
 	MOVL    24(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3440(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	CMPQ    CX, $0x1c
 	JE      placed2
 	MOVL    28(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVSD  3448(R15), X24
 	VMOVSD  X24, (AX)(R9*4)
 	JMP     placed2
 
 add2:
 	MOVL   (R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3392(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -11243,7 +11783,7 @@ add2:
 	CMPQ   CX, $0x04
 	JE     placed2
 	MOVL   4(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3400(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -11251,7 +11791,7 @@ add2:
 	CMPQ   CX, $0x08
 	JE     placed2
 	MOVL   8(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3408(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -11259,7 +11799,7 @@ add2:
 	CMPQ   CX, $0x0c
 	JE     placed2
 	MOVL   12(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3416(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -11267,7 +11807,7 @@ add2:
 	CMPQ   CX, $0x10
 	JE     placed2
 	MOVL   16(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3424(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -11275,7 +11815,7 @@ add2:
 	CMPQ   CX, $0x14
 	JE     placed2
 	MOVL   20(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3432(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -11283,7 +11823,7 @@ add2:
 	CMPQ   CX, $0x18
 	JE     placed2
 	MOVL   24(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3440(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
@@ -11291,66 +11831,40 @@ add2:
 	CMPQ   CX, $0x1c
 	JE     placed2
 	MOVL   28(R13), R9
-	IMULQ  400(DI), R9
+	IMULQ  376(DI), R9
 	VMOVSD 3448(R15), X24
 	VMOVSD (AX)(R9*4), X25
 	VADDPS X25, X24, X24
 	VMOVSD X24, (AX)(R9*4)
 
 placed2:
-	ADDQ    $0x00000200, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x20, R13
-	SUBQ    $0x20, CX
-	JA      group2
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total2
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total2:
-	VMOVUPS    3328(R15), Z27
+	ADDQ       $0x20, R13
+	ADDQ       $0x00000200, R12
+	ADDQ       $0x40, R11
+	SUBQ       $0x20, CX
+	JA         group2
+	VMOVUPS    Z27, 3328(R15)
+	XORQ       $0x00000640, 408(DI)
+	CMPQ       R8, R10
+	JB         batch
 	VPERMILPS  $0x4e, Z27, Z24
 	VADDPS     Z24, Z27, Z27
 	VSHUFF32X4 $0xb1, Z27, Z27, Z24
 	VADDPS     Z24, Z27, Z27
 	VSHUFF32X4 $0x4e, Z27, Z27, Z24
 	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000101
-	JB         below_1496
-	CMPQ       72(DI), $0x00000121
-	JB         below_1497
-	JMP        done289
-
-below_1497:
-	JMP done257
-
-below_1496:
-	JMP done256
+	JMP        total
 
 scores4:
 	MOVQ    R12, CX
-	SUBQ    424(DI), CX
+	SUBQ    400(DI), CX
 	LEAQ    3456(R15), R12
 	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
+	ADDQ    408(DI), R11
+	MOVQ    368(DI), AX
+	MOVQ    384(DI), R13
 	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
+	ADDQ    400(DI), R13
 	VMOVUPS 3328(R15), Z27
 
 group4:
@@ -11373,129 +11887,98 @@ group4:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x10
-	JAE         whole_1498
+	JAE         whole_1295
 	MOVQ        CX, R9
 	IMUL3Q      $0x04, R9, R9
 	SHRQ        $0x02, R9
 	MOVL        $0x0000ffff, AX
 	BZHIL       R9, AX, R9
 	KMOVW       R9, K4
-	MOVQ        392(DI), AX
+	MOVQ        368(DI), AX
 
-whole_1498:
+whole_1295:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
+	CMPQ    392(DI), $0x00
 	JNE     add4
 	MOVL    (R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3392(R15), X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed4
 	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3408(R15), X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed4
 	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3424(R15), X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed4
 	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3440(R15), X24
 	VMOVUPS X24, (AX)(R9*4)
 	JMP     placed4
 
 add4:
 	MOVL    (R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3392(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed4
 	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3408(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x08
 	JE      placed4
 	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3424(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 	CMPQ    CX, $0x0c
 	JE      placed4
 	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3440(R15), X24
 	VADDPS  (AX)(R9*4), X24, X24
 	VMOVUPS X24, (AX)(R9*4)
 
 placed4:
-	ADDQ    $0x00000100, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x10, R13
-	SUBQ    $0x10, CX
-	JA      group4
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total4
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total4:
-	VMOVUPS    3328(R15), Z27
+	ADDQ       $0x10, R13
+	ADDQ       $0x00000100, R12
+	ADDQ       $0x40, R11
+	SUBQ       $0x10, CX
+	JA         group4
+	VMOVUPS    Z27, 3328(R15)
+	XORQ       $0x00000640, 408(DI)
+	CMPQ       R8, R10
+	JB         batch
 	VSHUFF32X4 $0xb1, Z27, Z27, Z24
 	VADDPS     Z24, Z27, Z27
 	VSHUFF32X4 $0x4e, Z27, Z27, Z24
 	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000221
-	JB         below_1499
-	CMPQ       72(DI), $0x00000261
-	JB         below_1500
-	JMP        done609
-
-below_1500:
-	JMP done545
-
-below_1499:
-	CMPQ 72(DI), $0x00000201
-	JB   below_1501
-	JMP  done513
-
-below_1501:
-	JMP done512
+	JMP        total
 
 scores8:
 	MOVQ    R12, CX
-	SUBQ    424(DI), CX
+	SUBQ    400(DI), CX
 	LEAQ    3456(R15), R12
 	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
+	ADDQ    408(DI), R11
+	MOVQ    368(DI), AX
+	MOVQ    384(DI), R13
 	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
+	ADDQ    400(DI), R13
 	VMOVUPS 3328(R15), Z27
 
 group8:
@@ -11510,101 +11993,70 @@ group8:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x08
-	JAE         whole_1502
+	JAE         whole_1296
 	MOVQ        CX, R9
 	IMUL3Q      $0x08, R9, R9
 	SHRQ        $0x02, R9
 	MOVL        $0x0000ffff, AX
 	BZHIL       R9, AX, R9
 	KMOVW       R9, K4
-	MOVQ        392(DI), AX
+	MOVQ        368(DI), AX
 
-whole_1502:
+whole_1296:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
+	CMPQ    392(DI), $0x00
 	JNE     add8
 	MOVL    (R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3392(R15), Y24
 	VMOVUPS Y24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed8
 	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3424(R15), Y24
 	VMOVUPS Y24, (AX)(R9*4)
 	JMP     placed8
 
 add8:
 	MOVL    (R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3392(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 	CMPQ    CX, $0x04
 	JE      placed8
 	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3424(R15), Y24
 	VADDPS  (AX)(R9*4), Y24, Y24
 	VMOVUPS Y24, (AX)(R9*4)
 
 placed8:
-	ADDQ    $0x00000080, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x08, R13
-	SUBQ    $0x08, CX
-	JA      group8
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total8
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total8:
-	VMOVUPS    3328(R15), Z27
+	ADDQ       $0x08, R13
+	ADDQ       $0x00000080, R12
+	ADDQ       $0x40, R11
+	SUBQ       $0x08, CX
+	JA         group8
+	VMOVUPS    Z27, 3328(R15)
+	XORQ       $0x00000640, 408(DI)
+	CMPQ       R8, R10
+	JB         batch
 	VSHUFF32X4 $0x4e, Z27, Z27, Z24
 	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000421
-	JB         below_1503
-	CMPQ       72(DI), $0x00000461
-	JB         below_1504
-	JMP        done1121
-
-below_1504:
-	JMP done1057
-
-below_1503:
-	CMPQ 72(DI), $0x00000401
-	JB   below_1505
-	JMP  done1025
-
-below_1505:
-	JMP done1024
+	JMP        total
 
 scores16:
 	MOVQ    R12, CX
-	SUBQ    424(DI), CX
+	SUBQ    400(DI), CX
 	LEAQ    3456(R15), R12
 	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
+	ADDQ    408(DI), R11
+	MOVQ    368(DI), AX
+	MOVQ    384(DI), R13
 	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
+	ADDQ    400(DI), R13
 	VMOVUPS 3328(R15), Z27
 
 group16:
@@ -11616,58 +12068,736 @@ group16:
 	KXNORW      K4, K4, K4
 	VADDPS      Z23, Z27, K4, Z27
 	VMOVUPS     Z23, 3392(R15)
-	CMPQ        416(DI), $0x00
+	CMPQ        392(DI), $0x00
 	JNE         add16
 	MOVL        (R13), R9
-	IMULQ       400(DI), R9
+	IMULQ       376(DI), R9
 	VMOVUPS     3392(R15), Z24
 	VMOVUPS     Z24, (AX)(R9*4)
 	JMP         placed16
 
 add16:
 	MOVL    (R13), R9
-	IMULQ   400(DI), R9
+	IMULQ   376(DI), R9
 	VMOVUPS 3392(R15), Z24
 	VADDPS  (AX)(R9*4), Z24, Z24
 	VMOVUPS Z24, (AX)(R9*4)
 
 placed16:
+	ADDQ    $0x04, R13
 	ADDQ    $0x00000040, R12
 	ADDQ    $0x40, R11
-	ADDQ    $0x04, R13
 	SUBQ    $0x04, CX
 	JA      group16
 	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
+	XORQ    $0x00000640, 408(DI)
 	CMPQ    R8, R10
-	JAE     total16
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
+	JB      batch
 
-total16:
-	VMOVUPS 3328(R15), Z27
-	MOVQ    328(DI), R9
+total:
+	MOVQ    304(DI), R9
 	IMULQ   DX, R9
-	ADDQ    320(DI), R9
-	MOVQ    272(DI), AX
+	ADDQ    296(DI), R9
+	MOVQ    248(DI), AX
 	KMOVW   AX, K2
 	VMOVUPS Z27, K2, (R9)
-	CMPQ    72(DI), $0x00000821
-	JB      below_1506
-	CMPQ    72(DI), $0x00000861
-	JB      below_1507
-	JMP     done2145
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	MOVQ    144(DI), R10
+	ADDQ    $0x00000080, R10
+	CMPQ    136(DI), $0x01
+	JE      store1
+	CMPQ    136(DI), $0x02
+	JE      store2
+	TESTQ   $0x00000004, 160(DI)
+	JNZ     stream0
+	CMPQ    152(DI), $0x00
+	JNE     wholefew0
+	MOVQ    (R10), AX
+	TESTQ   AX, AX
+	JS      next_1297
+	VMOVUPS Z0, (CX)(AX*1)
 
-below_1507:
-	JMP done2081
+next_1297:
+	MOVQ    8(R10), AX
+	TESTQ   AX, AX
+	JS      next_1298
+	VMOVUPS Z1, (CX)(AX*1)
 
-below_1506:
-	JMP done2048
+next_1298:
+	MOVQ    16(R10), AX
+	TESTQ   AX, AX
+	JS      next_1299
+	VMOVUPS Z2, (CX)(AX*1)
+
+next_1299:
+	MOVQ    24(R10), AX
+	TESTQ   AX, AX
+	JS      next_1300
+	VMOVUPS Z3, (CX)(AX*1)
+
+next_1300:
+	MOVQ    32(R10), AX
+	TESTQ   AX, AX
+	JS      next_1301
+	VMOVUPS Z4, (CX)(AX*1)
+
+next_1301:
+	MOVQ    40(R10), AX
+	TESTQ   AX, AX
+	JS      next_1302
+	VMOVUPS Z5, (CX)(AX*1)
+
+next_1302:
+	MOVQ    48(R10), AX
+	TESTQ   AX, AX
+	JS      next_1303
+	VMOVUPS Z6, (CX)(AX*1)
+
+next_1303:
+	MOVQ    56(R10), AX
+	TESTQ   AX, AX
+	JS      next_1304
+	VMOVUPS Z7, (CX)(AX*1)
+
+next_1304:
+	MOVQ    64(R10), AX
+	TESTQ   AX, AX
+	JS      next_1305
+	VMOVUPS Z8, (CX)(AX*1)
+
+next_1305:
+	MOVQ    72(R10), AX
+	TESTQ   AX, AX
+	JS      next_1306
+	VMOVUPS Z9, (CX)(AX*1)
+
+next_1306:
+	MOVQ    80(R10), AX
+	TESTQ   AX, AX
+	JS      next_1307
+	VMOVUPS Z10, (CX)(AX*1)
+
+next_1307:
+	MOVQ    88(R10), AX
+	TESTQ   AX, AX
+	JS      next_1308
+	VMOVUPS Z11, (CX)(AX*1)
+
+next_1308:
+wholefew0:
+	MOVQ    96(R10), AX
+	TESTQ   AX, AX
+	JS      next_1309
+	VMOVUPS Z12, (CX)(AX*1)
+
+next_1309:
+	MOVQ    104(R10), AX
+	TESTQ   AX, AX
+	JS      next_1310
+	VMOVUPS Z13, (CX)(AX*1)
+
+next_1310:
+	MOVQ    112(R10), AX
+	TESTQ   AX, AX
+	JS      next_1311
+	VMOVUPS Z14, (CX)(AX*1)
+
+next_1311:
+	MOVQ    120(R10), AX
+	VMOVUPS Z15, K1, (CX)(AX*1)
+	JMP     written
+
+stream0:
+	CMPQ     152(DI), $0x00
+	JNE      streamfew0
+	MOVQ     (R10), AX
+	TESTQ    AX, AX
+	JS       next_1313
+	VMOVNTPS Z0, (CX)(AX*1)
+
+next_1313:
+	MOVQ     8(R10), AX
+	TESTQ    AX, AX
+	JS       next_1314
+	VMOVNTPS Z1, (CX)(AX*1)
+
+next_1314:
+	MOVQ     16(R10), AX
+	TESTQ    AX, AX
+	JS       next_1315
+	VMOVNTPS Z2, (CX)(AX*1)
+
+next_1315:
+	MOVQ     24(R10), AX
+	TESTQ    AX, AX
+	JS       next_1316
+	VMOVNTPS Z3, (CX)(AX*1)
+
+next_1316:
+	MOVQ     32(R10), AX
+	TESTQ    AX, AX
+	JS       next_1317
+	VMOVNTPS Z4, (CX)(AX*1)
+
+next_1317:
+	MOVQ     40(R10), AX
+	TESTQ    AX, AX
+	JS       next_1318
+	VMOVNTPS Z5, (CX)(AX*1)
+
+next_1318:
+	MOVQ     48(R10), AX
+	TESTQ    AX, AX
+	JS       next_1319
+	VMOVNTPS Z6, (CX)(AX*1)
+
+next_1319:
+	MOVQ     56(R10), AX
+	TESTQ    AX, AX
+	JS       next_1320
+	VMOVNTPS Z7, (CX)(AX*1)
+
+next_1320:
+	MOVQ     64(R10), AX
+	TESTQ    AX, AX
+	JS       next_1321
+	VMOVNTPS Z8, (CX)(AX*1)
+
+next_1321:
+	MOVQ     72(R10), AX
+	TESTQ    AX, AX
+	JS       next_1322
+	VMOVNTPS Z9, (CX)(AX*1)
+
+next_1322:
+	MOVQ     80(R10), AX
+	TESTQ    AX, AX
+	JS       next_1323
+	VMOVNTPS Z10, (CX)(AX*1)
+
+next_1323:
+	MOVQ     88(R10), AX
+	TESTQ    AX, AX
+	JS       next_1324
+	VMOVNTPS Z11, (CX)(AX*1)
+
+next_1324:
+streamfew0:
+	MOVQ     96(R10), AX
+	TESTQ    AX, AX
+	JS       next_1325
+	VMOVNTPS Z12, (CX)(AX*1)
+
+next_1325:
+	MOVQ     104(R10), AX
+	TESTQ    AX, AX
+	JS       next_1326
+	VMOVNTPS Z13, (CX)(AX*1)
+
+next_1326:
+	MOVQ     112(R10), AX
+	TESTQ    AX, AX
+	JS       next_1327
+	VMOVNTPS Z14, (CX)(AX*1)
+
+next_1327:
+	MOVQ     120(R10), AX
+	VMOVNTPS Z15, (CX)(AX*1)
+	JMP      written
+
+store1:
+	TESTQ   $0x00000004, 160(DI)
+	JNZ     stream1
+	TESTQ   $0x00000010, 160(DI)
+	JNZ     native1
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
+	XORL    R9, R9
+	KXNORD  K2, K2, K2
+
+staged1:
+	MOVQ  (R10)(R9*8), AX
+	TESTQ AX, AX
+	JS    staged1next
+	ADDQ  CX, AX
+	CMPQ  R9, $0x0e
+	JNE   staged1put
+	KMOVD K1, K2
+
+staged1put:
+	SHLQ        $0x06, R9
+	VMOVUPS     5504(R15)(R9*1), Z0
+	VMOVUPS     5568(R15)(R9*1), Z1
+	SHRQ        $0x06, R9
+	TESTQ       $0x00000002, 160(DI)
+	JZ          staged1wide
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVDQU16   Z0, K2, (AX)
+	JMP         staged1next
+
+staged1wide:
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	KSHIFTRD  $0x10, K2, K3
+	VMOVUPS   Z1, K3, 64(AX)
+	VMOVUPS   Z0, K2, (AX)
+
+staged1next:
+	ADDQ $0x02, R9
+	CMPQ R9, $0x10
+	JB   staged1
+	JMP  written
+
+native1:
+	CMPQ    152(DI), $0x00
+	JNE     nativefew1
+	MOVQ    (R10), AX
+	TESTQ   AX, AX
+	JS      next_1329
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z29, Z0
+	VMOVDQU16 Z0, (CX)(AX*1)
+
+next_1329:
+	MOVQ    16(R10), AX
+	TESTQ   AX, AX
+	JS      next_1330
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, (CX)(AX*1)
+
+next_1330:
+	MOVQ    32(R10), AX
+	TESTQ   AX, AX
+	JS      next_1331
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG      $0x4857f262
+	WORD      $0xe472
+	VPERMW    Z4, Z29, Z4
+	VMOVDQU16 Z4, (CX)(AX*1)
+
+next_1331:
+	MOVQ    48(R10), AX
+	TESTQ   AX, AX
+	JS      next_1332
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, (CX)(AX*1)
+
+next_1332:
+	MOVQ    64(R10), AX
+	TESTQ   AX, AX
+	JS      next_1333
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG      $0x48375262
+	WORD      $0xc072
+	VPERMW    Z8, Z29, Z8
+	VMOVDQU16 Z8, (CX)(AX*1)
+
+next_1333:
+	MOVQ    80(R10), AX
+	TESTQ   AX, AX
+	JS      next_1334
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG      $0x48275262
+	WORD      $0xd272
+	VPERMW    Z10, Z29, Z10
+	VMOVDQU16 Z10, (CX)(AX*1)
+
+next_1334:
+nativefew1:
+	MOVQ    96(R10), AX
+	TESTQ   AX, AX
+	JS      next_1335
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG      $0x48175262
+	WORD      $0xe472
+	VPERMW    Z12, Z29, Z12
+	VMOVDQU16 Z12, (CX)(AX*1)
+
+next_1335:
+	MOVQ    112(R10), AX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, (CX)(AX*1)
+	JMP       written
+
+stream1:
+	CMPQ    152(DI), $0x00
+	JNE     streamfew1
+	MOVQ    (R10), AX
+	TESTQ   AX, AX
+	JS      next_1337
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z29, Z0
+	VMOVNTPS Z0, (CX)(AX*1)
+
+next_1337:
+	MOVQ    16(R10), AX
+	TESTQ   AX, AX
+	JS      next_1338
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z29, Z2
+	VMOVNTPS Z2, (CX)(AX*1)
+
+next_1338:
+	MOVQ    32(R10), AX
+	TESTQ   AX, AX
+	JS      next_1339
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z29, Z4
+	VMOVNTPS Z4, (CX)(AX*1)
+
+next_1339:
+	MOVQ    48(R10), AX
+	TESTQ   AX, AX
+	JS      next_1340
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z29, Z6
+	VMOVNTPS Z6, (CX)(AX*1)
+
+next_1340:
+	MOVQ    64(R10), AX
+	TESTQ   AX, AX
+	JS      next_1341
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z29, Z8
+	VMOVNTPS Z8, (CX)(AX*1)
+
+next_1341:
+	MOVQ    80(R10), AX
+	TESTQ   AX, AX
+	JS      next_1342
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z29, Z10
+	VMOVNTPS Z10, (CX)(AX*1)
+
+next_1342:
+streamfew1:
+	MOVQ    96(R10), AX
+	TESTQ   AX, AX
+	JS      next_1343
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z29, Z12
+	VMOVNTPS Z12, (CX)(AX*1)
+
+next_1343:
+	MOVQ    112(R10), AX
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG     $0x48075262
+	WORD     $0xf672
+	VPERMW   Z14, Z29, Z14
+	VMOVNTPS Z14, (CX)(AX*1)
+	JMP      written
+
+store2:
+	TESTQ   $0x00000010, 160(DI)
+	JNZ     native2
+	VMOVUPS Z0, 5504(R15)
+	VMOVUPS Z1, 5568(R15)
+	VMOVUPS Z2, 5632(R15)
+	VMOVUPS Z3, 5696(R15)
+	VMOVUPS Z4, 5760(R15)
+	VMOVUPS Z5, 5824(R15)
+	VMOVUPS Z6, 5888(R15)
+	VMOVUPS Z7, 5952(R15)
+	VMOVUPS Z8, 6016(R15)
+	VMOVUPS Z9, 6080(R15)
+	VMOVUPS Z10, 6144(R15)
+	VMOVUPS Z11, 6208(R15)
+	VMOVUPS Z12, 6272(R15)
+	VMOVUPS Z13, 6336(R15)
+	VMOVUPS Z14, 6400(R15)
+	VMOVUPS Z15, 6464(R15)
+	XORL    R9, R9
+	KXNORD  K2, K2, K2
+
+staged2:
+	MOVQ  (R10)(R9*8), AX
+	TESTQ AX, AX
+	JS    staged2next
+	ADDQ  CX, AX
+	CMPQ  R9, $0x0f
+	JNE   staged2put
+	KMOVD K1, K2
+
+staged2put:
+	SHLQ        $0x06, R9
+	VMOVUPS     5504(R15)(R9*1), Z0
+	SHRQ        $0x06, R9
+	TESTQ       $0x00000002, 160(DI)
+	JZ          staged2wide
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPMOVDW     Z29, K2, (AX)
+	JMP         staged2next
+
+staged2wide:
+	VMOVUPS Z0, K2, (AX)
+
+staged2next:
+	ADDQ $0x01, R9
+	CMPQ R9, $0x10
+	JB   staged2
+	JMP  written
+
+native2:
+	CMPQ  152(DI), $0x00
+	JNE   nativefew2
+	MOVQ  (R10), AX
+	TESTQ AX, AX
+	JS    next_1345
+
+	// VCVTNEPS2BF16 Z0, Y29
+	LONG      $0x487e6262
+	WORD      $0xe872
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1345:
+	MOVQ  8(R10), AX
+	TESTQ AX, AX
+	JS    next_1346
+
+	// VCVTNEPS2BF16 Z1, Y29
+	LONG      $0x487e6262
+	WORD      $0xe972
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1346:
+	MOVQ  16(R10), AX
+	TESTQ AX, AX
+	JS    next_1347
+
+	// VCVTNEPS2BF16 Z2, Y29
+	LONG      $0x487e6262
+	WORD      $0xea72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1347:
+	MOVQ  24(R10), AX
+	TESTQ AX, AX
+	JS    next_1348
+
+	// VCVTNEPS2BF16 Z3, Y29
+	LONG      $0x487e6262
+	WORD      $0xeb72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1348:
+	MOVQ  32(R10), AX
+	TESTQ AX, AX
+	JS    next_1349
+
+	// VCVTNEPS2BF16 Z4, Y29
+	LONG      $0x487e6262
+	WORD      $0xec72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1349:
+	MOVQ  40(R10), AX
+	TESTQ AX, AX
+	JS    next_1350
+
+	// VCVTNEPS2BF16 Z5, Y29
+	LONG      $0x487e6262
+	WORD      $0xed72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1350:
+	MOVQ  48(R10), AX
+	TESTQ AX, AX
+	JS    next_1351
+
+	// VCVTNEPS2BF16 Z6, Y29
+	LONG      $0x487e6262
+	WORD      $0xee72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1351:
+	MOVQ  56(R10), AX
+	TESTQ AX, AX
+	JS    next_1352
+
+	// VCVTNEPS2BF16 Z7, Y29
+	LONG      $0x487e6262
+	WORD      $0xef72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1352:
+	MOVQ  64(R10), AX
+	TESTQ AX, AX
+	JS    next_1353
+
+	// VCVTNEPS2BF16 Z8, Y29
+	LONG      $0x487e4262
+	WORD      $0xe872
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1353:
+	MOVQ  72(R10), AX
+	TESTQ AX, AX
+	JS    next_1354
+
+	// VCVTNEPS2BF16 Z9, Y29
+	LONG      $0x487e4262
+	WORD      $0xe972
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1354:
+	MOVQ  80(R10), AX
+	TESTQ AX, AX
+	JS    next_1355
+
+	// VCVTNEPS2BF16 Z10, Y29
+	LONG      $0x487e4262
+	WORD      $0xea72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1355:
+	MOVQ  88(R10), AX
+	TESTQ AX, AX
+	JS    next_1356
+
+	// VCVTNEPS2BF16 Z11, Y29
+	LONG      $0x487e4262
+	WORD      $0xeb72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1356:
+nativefew2:
+	MOVQ  96(R10), AX
+	TESTQ AX, AX
+	JS    next_1357
+
+	// VCVTNEPS2BF16 Z12, Y29
+	LONG      $0x487e4262
+	WORD      $0xec72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1357:
+	MOVQ  104(R10), AX
+	TESTQ AX, AX
+	JS    next_1358
+
+	// VCVTNEPS2BF16 Z13, Y29
+	LONG      $0x487e4262
+	WORD      $0xed72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1358:
+	MOVQ  112(R10), AX
+	TESTQ AX, AX
+	JS    next_1359
+
+	// VCVTNEPS2BF16 Z14, Y29
+	LONG      $0x487e4262
+	WORD      $0xee72
+	VMOVDQU16 Y29, (CX)(AX*1)
+
+next_1359:
+	MOVQ 120(R10), AX
+
+	// VCVTNEPS2BF16 Z15, Y29
+	LONG      $0x487e4262
+	WORD      $0xef72
+	VMOVDQU16 Y29, K1, (CX)(AX*1)
 
 written:
 	INCQ DX
@@ -11844,19 +12974,19 @@ GLOBL transposed<>(SB), RODATA|NOPTR, $64
 TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         184(DI), SI
+	ADDQ         168(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         72(DI), R11
-	MOVQ         80(DI), R12
-	MOVQ         88(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         64(DI), R11
+	MOVQ         72(DI), R12
+	MOVQ         80(DI), R13
+	MOVQ         96(DI), R14
+	MOVQ         104(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
 	LEAQ         (R8)(R9*4), R8
 	XORQ         DX, DX
-	MOVQ         56(DI), R9
+	MOVQ         200(DI), R9
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	VMOVDQU32    384(R13), Z16
@@ -11870,10 +13000,10 @@ TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	VMOVDQU32    896(R13), Z24
 	VMOVDQU32    960(R13), Z25
 	MOVQ         40(DI), CX
-	MOVQ         160(DI), R9
-	MOVQ         152(DI), R15
-	MOVQ         176(DI), R10
-	MOVQ         144(DI), AX
+	MOVQ         152(DI), R9
+	MOVQ         144(DI), R15
+	MOVQ         160(DI), R10
+	MOVQ         136(DI), AX
 	KMOVW        AX, K2
 	MOVQ         SI, AX
 	VMOVUPS      (R9), Z0
@@ -11894,159 +13024,159 @@ TEXT ·headGrad512(SB), NOSPLIT, $8-8
 	VMOVUPS      960(R9), Z15
 	TESTQ        CX, CX
 	JZ           row
-	ADDQ         184(DI), CX
+	ADDQ         168(DI), CX
 
 row:
 	VMOVUPS.Z (R11), K2, Z26
 	TESTQ     CX, CX
 	JZ        added
 	CMPQ      R10, $0x09
-	JAE       above_1524
+	JAE       above_1377
 	CMPQ      R10, $0x05
-	JAE       above_1525
+	JAE       above_1378
 	CMPQ      R10, $0x03
-	JAE       above_1526
+	JAE       above_1379
 	CMPQ      R10, $0x02
-	JB        load_1508
-	JMP       load_1509
+	JB        load_1361
+	JMP       load_1362
 
-above_1526:
+above_1379:
 	CMPQ R10, $0x04
-	JB   load_1510
-	JMP  load_1511
+	JB   load_1363
+	JMP  load_1364
 
-above_1525:
+above_1378:
 	CMPQ R10, $0x07
-	JAE  above_1527
+	JAE  above_1380
 	CMPQ R10, $0x06
-	JB   load_1512
-	JMP  load_1513
+	JB   load_1365
+	JMP  load_1366
 
-above_1527:
+above_1380:
 	CMPQ R10, $0x08
-	JB   load_1514
-	JMP  load_1515
+	JB   load_1367
+	JMP  load_1368
 
-above_1524:
+above_1377:
 	CMPQ R10, $0x0d
-	JAE  above_1528
+	JAE  above_1381
 	CMPQ R10, $0x0b
-	JAE  above_1529
+	JAE  above_1382
 	CMPQ R10, $0x0a
-	JB   load_1516
-	JMP  load_1517
+	JB   load_1369
+	JMP  load_1370
 
-above_1529:
+above_1382:
 	CMPQ R10, $0x0c
-	JB   load_1518
-	JMP  load_1519
+	JB   load_1371
+	JMP  load_1372
 
-above_1528:
+above_1381:
 	CMPQ R10, $0x0f
-	JAE  above_1530
+	JAE  above_1383
 	CMPQ R10, $0x0e
-	JB   load_1520
-	JMP  load_1521
+	JB   load_1373
+	JMP  load_1374
 
-above_1530:
+above_1383:
 	CMPQ        R10, $0x10
-	JB          load_1522
+	JB          load_1375
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -960(CX), Z29
 	VFMADD231PS (R15), Z31, Z29
 	VMOVUPS     Z29, -960(CX)
 
-load_1522:
+load_1375:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -896(CX), Z29
 	VFMADD231PS 64(R15), Z31, Z29
 	VMOVUPS     Z29, -896(CX)
 
-load_1521:
+load_1374:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -832(CX), Z29
 	VFMADD231PS 128(R15), Z31, Z29
 	VMOVUPS     Z29, -832(CX)
 
-load_1520:
+load_1373:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -768(CX), Z29
 	VFMADD231PS 192(R15), Z31, Z29
 	VMOVUPS     Z29, -768(CX)
 
-load_1519:
+load_1372:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -704(CX), Z29
 	VFMADD231PS 256(R15), Z31, Z29
 	VMOVUPS     Z29, -704(CX)
 
-load_1518:
+load_1371:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -640(CX), Z29
 	VFMADD231PS 320(R15), Z31, Z29
 	VMOVUPS     Z29, -640(CX)
 
-load_1517:
+load_1370:
 	VPERMPS     Z26, Z16, Z31
 	VMOVUPS     -576(CX), Z29
 	VFMADD231PS 384(R15), Z31, Z29
 	VMOVUPS     Z29, -576(CX)
 
-load_1516:
+load_1369:
 	VPERMPS     Z26, Z17, Z31
 	VMOVUPS     -512(CX), Z29
 	VFMADD231PS 448(R15), Z31, Z29
 	VMOVUPS     Z29, -512(CX)
 
-load_1515:
+load_1368:
 	VPERMPS     Z26, Z18, Z31
 	VMOVUPS     -448(CX), Z29
 	VFMADD231PS 512(R15), Z31, Z29
 	VMOVUPS     Z29, -448(CX)
 
-load_1514:
+load_1367:
 	VPERMPS     Z26, Z19, Z31
 	VMOVUPS     -384(CX), Z29
 	VFMADD231PS 576(R15), Z31, Z29
 	VMOVUPS     Z29, -384(CX)
 
-load_1513:
+load_1366:
 	VPERMPS     Z26, Z20, Z31
 	VMOVUPS     -320(CX), Z29
 	VFMADD231PS 640(R15), Z31, Z29
 	VMOVUPS     Z29, -320(CX)
 
-load_1512:
+load_1365:
 	VPERMPS     Z26, Z21, Z31
 	VMOVUPS     -256(CX), Z29
 	VFMADD231PS 704(R15), Z31, Z29
 	VMOVUPS     Z29, -256(CX)
 
-load_1511:
+load_1364:
 	VPERMPS     Z26, Z22, Z31
 	VMOVUPS     -192(CX), Z29
 	VFMADD231PS 768(R15), Z31, Z29
 	VMOVUPS     Z29, -192(CX)
 
-load_1510:
+load_1363:
 	VPERMPS     Z26, Z23, Z31
 	VMOVUPS     -128(CX), Z29
 	VFMADD231PS 832(R15), Z31, Z29
 	VMOVUPS     Z29, -128(CX)
 
-load_1509:
+load_1362:
 	VPERMPS     Z26, Z24, Z31
 	VMOVUPS     -64(CX), Z29
 	VFMADD231PS 896(R15), Z31, Z29
 	VMOVUPS     Z29, -64(CX)
 
-load_1508:
+load_1361:
 	VPERMPS     Z26, Z25, Z31
 	VMOVUPS.Z   (CX), K1, Z29
 	VFMADD231PS 960(R15), Z31, Z29
@@ -12055,122 +13185,122 @@ load_1508:
 
 added:
 	CMPQ R10, $0x09
-	JAE  above_1547
+	JAE  above_1400
 	CMPQ R10, $0x05
-	JAE  above_1548
+	JAE  above_1401
 	CMPQ R10, $0x03
-	JAE  above_1549
+	JAE  above_1402
 	CMPQ R10, $0x02
-	JB   load_1531
-	JMP  load_1532
+	JB   load_1384
+	JMP  load_1385
 
-above_1549:
+above_1402:
 	CMPQ R10, $0x04
-	JB   load_1533
-	JMP  load_1534
+	JB   load_1386
+	JMP  load_1387
 
-above_1548:
+above_1401:
 	CMPQ R10, $0x07
-	JAE  above_1550
+	JAE  above_1403
 	CMPQ R10, $0x06
-	JB   load_1535
-	JMP  load_1536
+	JB   load_1388
+	JMP  load_1389
 
-above_1550:
+above_1403:
 	CMPQ R10, $0x08
-	JB   load_1537
-	JMP  load_1538
+	JB   load_1390
+	JMP  load_1391
 
-above_1547:
+above_1400:
 	CMPQ R10, $0x0d
-	JAE  above_1551
+	JAE  above_1404
 	CMPQ R10, $0x0b
-	JAE  above_1552
+	JAE  above_1405
 	CMPQ R10, $0x0a
-	JB   load_1539
-	JMP  load_1540
+	JB   load_1392
+	JMP  load_1393
 
-above_1552:
+above_1405:
 	CMPQ R10, $0x0c
-	JB   load_1541
-	JMP  load_1542
+	JB   load_1394
+	JMP  load_1395
 
-above_1551:
+above_1404:
 	CMPQ R10, $0x0f
-	JAE  above_1553
+	JAE  above_1406
 	CMPQ R10, $0x0e
-	JB   load_1543
-	JMP  load_1544
+	JB   load_1396
+	JMP  load_1397
 
-above_1553:
+above_1406:
 	CMPQ        R10, $0x10
-	JB          load_1545
+	JB          load_1398
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -960(AX), Z31, Z0
 
-load_1545:
+load_1398:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -896(AX), Z31, Z1
 
-load_1544:
+load_1397:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -832(AX), Z31, Z2
 
-load_1543:
+load_1396:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -768(AX), Z31, Z3
 
-load_1542:
+load_1395:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -704(AX), Z31, Z4
 
-load_1541:
+load_1394:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -640(AX), Z31, Z5
 
-load_1540:
+load_1393:
 	VPERMPS     Z26, Z16, Z31
 	VFMADD231PS -576(AX), Z31, Z6
 
-load_1539:
+load_1392:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS -512(AX), Z31, Z7
 
-load_1538:
+load_1391:
 	VPERMPS     Z26, Z18, Z31
 	VFMADD231PS -448(AX), Z31, Z8
 
-load_1537:
+load_1390:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS -384(AX), Z31, Z9
 
-load_1536:
+load_1389:
 	VPERMPS     Z26, Z20, Z31
 	VFMADD231PS -320(AX), Z31, Z10
 
-load_1535:
+load_1388:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS -256(AX), Z31, Z11
 
-load_1534:
+load_1387:
 	VPERMPS     Z26, Z22, Z31
 	VFMADD231PS -192(AX), Z31, Z12
 
-load_1533:
+load_1386:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS -128(AX), Z31, Z13
 
-load_1532:
+load_1385:
 	VPERMPS     Z26, Z24, Z31
 	VFMADD231PS -64(AX), Z31, Z14
 
-load_1531:
+load_1384:
 	VPERMPS     Z26, Z25, Z31
 	VFMADD231PS (AX), Z31, K1, Z15
 	ADDQ        R12, R11
@@ -12197,6730 +13327,24 @@ load_1531:
 	VZEROUPPER
 	RET
 
-// func attendGrad512b16(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·attendGrad512b16(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	ADDQ         88(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         200(DI), R14
-	MOVQ         208(DI), BP
-	MOVQ         224(DI), R15
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	MOVQ         120(DI), R9
-	KMOVD        R9, K1
-	MOVQ         128(DI), R9
-	KMOVD        R9, K5
-	MOVQ         136(DI), R9
-	KMOVD        R9, K6
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	XORQ         DX, DX
-	MOVQ         R8, 456(DI)
-	MOVQ         R8, 464(DI)
-	CMPQ         264(DI), $0x04
-	JE           batchFour512
-	CMPQ         264(DI), $0x08
-	JE           batchEight512
-	CMPQ         264(DI), $0x10
-	JE           batchSixteen512
-	JMP          batch512
-
-row:
-	MOVQ    (DI), R9
-	MOVQ    8(R9)(DX*8), R10
-	MOVQ    8(DI), R9
-	LEAQ    (R9)(R10*4), R10
-	VPXORD  Z16, Z16, Z16
-	VMOVUPS Z16, 3328(R15)
-	CMPQ    72(DI), $0x00000261
-	JB      below_1554
-	CMPQ    72(DI), $0x00000461
-	JB      below_1555
-	CMPQ    72(DI), $0x00000821
-	JB      below_1556
-	CMPQ    72(DI), $0x00000861
-	JB      below_1557
-	JMP     start2145
-
-below_1557:
-	JMP start2081
-
-below_1556:
-	CMPQ 72(DI), $0x00000800
-	JB   below_1558
-	JMP  start2048
-
-below_1558:
-	JMP start1121
-
-below_1555:
-	CMPQ 72(DI), $0x00000401
-	JB   below_1559
-	CMPQ 72(DI), $0x00000421
-	JB   below_1560
-	JMP  start1057
-
-below_1560:
-	JMP start1025
-
-below_1559:
-	CMPQ 72(DI), $0x00000400
-	JB   below_1561
-	JMP  start1024
-
-below_1561:
-	JMP start609
-
-below_1554:
-	CMPQ 72(DI), $0x00000121
-	JB   below_1562
-	CMPQ 72(DI), $0x00000201
-	JB   below_1563
-	CMPQ 72(DI), $0x00000221
-	JB   below_1564
-	JMP  start545
-
-below_1564:
-	JMP start513
-
-below_1563:
-	CMPQ 72(DI), $0x00000200
-	JB   below_1565
-	JMP  start512
-
-below_1565:
-	JMP start289
-
-below_1562:
-	CMPQ 72(DI), $0x00000100
-	JB   below_1566
-	CMPQ 72(DI), $0x00000101
-	JB   below_1567
-	JMP  start257
-
-below_1567:
-	JMP start256
-
-below_1566:
-	CMPQ 72(DI), $0x00000081
-	JB   below_1568
-	JMP  start129
-
-below_1568:
-	JMP start128
-
-batch512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
-	JB   same512
-
-again_1569:
-	MOVQ      448(DI), AX
-	CMPQ      AX, 16(DI)
-	JAE       made512
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(AX*8), R9
-	MOVQ      8(DI), CX
-	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
-	CMPQ      R9, R12
-	JE        again_1569
-	MOVQ      312(DI), R9
-	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
-	KMOVW     CX, K2
-	MOVQ      296(DI), CX
-	VMOVUPS.Z (R9), K2, Z16
-	VMOVDQU32 (CX), Z17
-	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_1572
-	MOVQ      376(DI), R9
-	TESTQ     R9, R9
-	JZ        noids_1570
-	MOVL      (R9)(AX*4), R9
-	JMP       hash_1571
-
-noids_1570:
-	MOVQ 384(DI), R9
-	ADDL AX, R9
-
-hash_1571:
-	IMUL3L       $-1850702085, R9, R9
-	VPBROADCASTD R9, Z17
-	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 3264(R15)
-
-drawn_1572:
-same512:
-	MOVQ    432(DI), R13
-	XORQ    $0x00000640, R13
-	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
-	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
-	MOVQ    AX, 1536(R13)
-
-group512:
-	LEAQ 156(R12), R9
-	CMPQ R9, 216(DI)
-	JA   asked_1573
-	MOVQ 232(DI), AX
-	MOVQ 392(DI), R11
-	MOVQ 408(DI), R13
-	SUBQ 8(DI), R13
-	ADDQ R12, R13
-	MOVQ 280(DI), CX
-	LEAQ 96(R12)(CX*1), CX
-	MOVQ CX, 480(DI)
-	LEAQ 96(R12), CX
-
-ask_1575:
-	MOVL       (CX), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	MOVL       96(R13), R9
-	IMULQ      400(DI), R9
-	PREFETCHT0 (R11)(R9*4)
-	ADDQ       $0x04, R13
-	ADDQ       $0x04, CX
-	CMPQ       CX, 480(DI)
-	JB         ask_1575
-
-asked_1573:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
-	SUBQ              R12, R9
-	MOVQ              280(DI), CX
-	CMPQ              R9, CX
-	CMOVQHI           CX, R9
-	MOVQ              R9, CX
-	SHRQ              $0x02, CX
-	MOVL              $0x0000ffff, AX
-	MOVQ              CX, R9
-	IMULQ             256(DI), R9
-	BZHIL             CX, AX, CX
-	KMOVW             CX, K2
-	BZHIL             R9, AX, R9
-	KMOVW             R9, K7
-	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
-	MOVQ              296(DI), R9
-	VMOVDQU32         64(R9), Z17
-	VPERMD            Z23, Z17, Z23
-	VPSLLD            $0x01, Z23, Z24
-	VPMULLD.BCST      240(DI), Z23, Z23
-	VPADDD            (R9), Z23, Z23
-	MOVQ              248(DI), R9
-	KMOVW             K7, K2
-	VPXORD            Z16, Z16, Z16
-	VGATHERDPS        (AX)(Z23*4), K2, Z16
-	LEAQ              (AX)(R9*4), AX
-	KMOVW             K7, K2
-	VPXORD            Z17, Z17, Z17
-	VGATHERDPS        (AX)(Z23*4), K2, Z17
-	LEAQ              (AX)(R9*4), AX
-	KMOVW             K7, K2
-	VPXORD            Z20, Z20, Z20
-	VGATHERDPS        (AX)(Z23*4), K2, Z20
-	LEAQ              (AX)(R9*4), AX
-	KMOVW             K7, K2
-	VPXORD            Z22, Z22, Z22
-	VGATHERDPS        (AX)(Z23*4), K2, Z22
-	LEAQ              (AX)(R9*4), AX
-	VADDPS            3200(R15), Z16, Z16
-	VBROADCASTSS      bits3f800000<>+0(SB), Z19
-	VPXORD            Z18, Z18, Z18
-	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
-	VMULPS            Z19, Z16, Z16
-	VSUBPS            Z17, Z16, Z16
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
-	VMAXPS            Z16, Z18, Z16
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
-	VRNDSCALEPS       $0x00, Z17, Z17
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
-	VBROADCASTSS      bits39500d01<>+0(SB), Z18
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VSCALEFPS         Z17, Z18, Z16
-	VMULPS.Z          Z16, Z20, K7, Z20
-	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
-	JE                kept512
-	MOVQ              368(DI), AX
-	KMOVW             K7, K2
-	VPXORD            Z25, Z25, Z25
-	VGATHERDPS        4(AX)(Z24*4), K2, Z25
-	KMOVW             K7, K2
-	VPXORD            Z18, Z18, Z18
-	VGATHERDPS        (AX)(Z24*4), K2, Z18
-	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
-	VPSRLD            $0x10, Z18, Z17
-	VPXORD            Z17, Z18, Z18
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
-	VPSRLD            $0x0f, Z18, Z17
-	VPTERNLOGD        $0x96, Z25, Z17, Z18
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
-	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
-
-kept512:
-	VMOVUPS Z21, (R13)
-	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 512(R13)
-	VMULPS  Z19, Z20, Z20
-	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
-	ADDQ    280(DI), R12
-	CMPQ    R12, 456(DI)
-	JB      group512
-
-made512:
-	CMPQ 440(DI), $0x00
-	JNE  begun512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
-	JMP  row
-
-begun512:
-	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
-	MOVQ 1536(R11), R12
-	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000261
-	JB   below_1576
-	CMPQ 72(DI), $0x00000461
-	JB   below_1577
-	CMPQ 72(DI), $0x00000821
-	JB   below_1578
-	CMPQ 72(DI), $0x00000861
-	JB   below_1579
-	JMP  entry2145
-
-below_1579:
-	JMP entry2081
-
-below_1578:
-	CMPQ 72(DI), $0x00000800
-	JB   below_1580
-	JMP  entry2048
-
-below_1580:
-	JMP entry1121
-
-below_1577:
-	CMPQ 72(DI), $0x00000401
-	JB   below_1581
-	CMPQ 72(DI), $0x00000421
-	JB   below_1582
-	JMP  entry1057
-
-below_1582:
-	JMP entry1025
-
-below_1581:
-	CMPQ 72(DI), $0x00000400
-	JB   below_1583
-	JMP  entry1024
-
-below_1583:
-	JMP entry609
-
-below_1576:
-	CMPQ 72(DI), $0x00000121
-	JB   below_1584
-	CMPQ 72(DI), $0x00000201
-	JB   below_1585
-	CMPQ 72(DI), $0x00000221
-	JB   below_1586
-	JMP  entry545
-
-below_1586:
-	JMP entry513
-
-below_1585:
-	CMPQ 72(DI), $0x00000200
-	JB   below_1587
-	JMP  entry512
-
-below_1587:
-	JMP entry289
-
-below_1584:
-	CMPQ 72(DI), $0x00000100
-	JB   below_1588
-	CMPQ 72(DI), $0x00000101
-	JB   below_1589
-	JMP  entry257
-
-below_1589:
-	JMP entry256
-
-below_1588:
-	CMPQ 72(DI), $0x00000081
-	JB   below_1590
-	JMP  entry129
-
-below_1590:
-	JMP entry128
-
-batchFour512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
-	JB   sameFour512
-
-again_1591:
-	MOVQ      448(DI), AX
-	CMPQ      AX, 16(DI)
-	JAE       madeFour512
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(AX*8), R9
-	MOVQ      8(DI), CX
-	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
-	CMPQ      R9, R12
-	JE        again_1591
-	MOVQ      312(DI), R9
-	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
-	KMOVW     CX, K2
-	MOVQ      296(DI), CX
-	VMOVUPS.Z (R9), K2, Z16
-	VMOVDQU32 (CX), Z17
-	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_1594
-	MOVQ      376(DI), R9
-	TESTQ     R9, R9
-	JZ        noids_1592
-	MOVL      (R9)(AX*4), R9
-	JMP       hash_1593
-
-noids_1592:
-	MOVQ 384(DI), R9
-	ADDL AX, R9
-
-hash_1593:
-	IMUL3L       $-1850702085, R9, R9
-	VPBROADCASTD R9, Z17
-	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 3264(R15)
-
-drawn_1594:
-sameFour512:
-	MOVQ    432(DI), R13
-	XORQ    $0x00000640, R13
-	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
-	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
-	MOVQ    AX, 1536(R13)
-
-groupFour512:
-	LEAQ       108(R12), R9
-	CMPQ       R9, 216(DI)
-	JA         asked_1595
-	MOVQ       232(DI), AX
-	MOVQ       392(DI), R11
-	MOVQ       408(DI), R13
-	SUBQ       8(DI), R13
-	ADDQ       R12, R13
-	MOVL       96(R12), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	MOVL       96(R13), CX
-	IMULQ      400(DI), CX
-	PREFETCHT0 (R11)(CX*4)
-	MOVL       100(R12), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	MOVL       100(R13), CX
-	IMULQ      400(DI), CX
-	PREFETCHT0 (R11)(CX*4)
-	MOVL       104(R12), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	MOVL       104(R13), CX
-	IMULQ      400(DI), CX
-	PREFETCHT0 (R11)(CX*4)
-	MOVL       108(R12), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	MOVL       108(R13), CX
-	IMULQ      400(DI), CX
-	PREFETCHT0 (R11)(CX*4)
-	CMPQ       344(DI), $0x00
-	JE         keys_1596
-	MOVQ       368(DI), R11
-	MOVL       96(R12), R9
-	PREFETCHT0 (R11)(R9*8)
-	MOVL       100(R12), R9
-	PREFETCHT0 (R11)(R9*8)
-	MOVL       104(R12), R9
-	PREFETCHT0 (R11)(R9*8)
-	MOVL       108(R12), R9
-	PREFETCHT0 (R11)(R9*8)
-
-keys_1596:
-asked_1595:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
-	SUBQ              R12, R9
-	MOVL              $0x00000010, CX
-	CMPQ              R9, CX
-	CMOVQHI           CX, R9
-	MOVQ              R9, CX
-	SHRQ              $0x02, CX
-	MOVL              $0x0000ffff, AX
-	SHLQ              $0x00, R9
-	BZHIL             CX, AX, CX
-	KMOVW             CX, K2
-	BZHIL             R9, AX, R9
-	KMOVW             R9, K7
-	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 3392(R15)
-	MOVL              3392(R15), R9
-	IMULQ             240(DI), R9
-	VMOVUPS           (AX)(R9*4), Z23
-	MOVL              3396(R15), R9
-	IMULQ             240(DI), R9
-	VMOVUPS           (AX)(R9*4), Z24
-	MOVL              3400(R15), R9
-	IMULQ             240(DI), R9
-	VMOVUPS           (AX)(R9*4), Z25
-	MOVL              3404(R15), R9
-	IMULQ             240(DI), R9
-	VMOVUPS           (AX)(R9*4), Z26
-	VSHUFF32X4        $0x44, Z24, Z23, Z16
-	VSHUFF32X4        $0x44, Z26, Z25, Z17
-	VSHUFF32X4        $0xee, Z24, Z23, Z20
-	VSHUFF32X4        $0xee, Z26, Z25, Z22
-	VSHUFF32X4        $0xdd, Z17, Z16, Z23
-	VSHUFF32X4        $0x88, Z17, Z16, Z16
-	VMOVAPS           Z23, Z17
-	VSHUFF32X4        $0xdd, Z22, Z20, Z23
-	VSHUFF32X4        $0x88, Z22, Z20, Z20
-	VMOVAPS           Z23, Z22
-	VADDPS            3200(R15), Z16, Z16
-	VBROADCASTSS      bits3f800000<>+0(SB), Z19
-	VPXORD            Z18, Z18, Z18
-	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
-	VMULPS            Z19, Z16, Z16
-	VSUBPS            Z17, Z16, Z16
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
-	VMAXPS            Z16, Z18, Z16
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
-	VRNDSCALEPS       $0x00, Z17, Z17
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
-	VBROADCASTSS      bits39500d01<>+0(SB), Z18
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VSCALEFPS         Z17, Z18, Z16
-	VMULPS.Z          Z16, Z20, K7, Z20
-	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
-	JE                keptFour512
-	MOVQ              368(DI), AX
-	MOVL              3392(R15), R9
-	VMOVSD            (AX)(R9*8), X18
-	MOVL              3396(R15), R9
-	VMOVHPD           (AX)(R9*8), X18, X18
-	MOVL              3400(R15), R9
-	VMOVSD            (AX)(R9*8), X25
-	MOVL              3404(R15), R9
-	VMOVHPD           (AX)(R9*8), X25, X25
-	VINSERTF64X2      $0x01, X25, Y18, Y18
-	VMOVDQU32         keys4_1<>+0(SB), Z25
-	VPERMPS           Z18, Z25, Z25
-	VMOVDQU32         keys4_0<>+0(SB), Z31
-	VPERMPS           Z18, Z31, Z18
-	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
-	VPSRLD            $0x10, Z18, Z17
-	VPXORD            Z17, Z18, Z18
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
-	VPSRLD            $0x0f, Z18, Z17
-	VPTERNLOGD        $0x96, Z25, Z17, Z18
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
-	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
-
-keptFour512:
-	VMOVUPS Z21, (R13)
-	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 512(R13)
-	VMULPS  Z19, Z20, Z20
-	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
-	ADDQ    $0x10, R12
-	CMPQ    R12, 456(DI)
-	JB      groupFour512
-
-madeFour512:
-	CMPQ 440(DI), $0x00
-	JNE  begunFour512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
-	JMP  row
-
-begunFour512:
-	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
-	MOVQ 1536(R11), R12
-	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000221
-	JB   below_1597
-	CMPQ 72(DI), $0x00000261
-	JB   below_1598
-	JMP  entry609
-
-below_1598:
-	JMP entry545
-
-below_1597:
-	CMPQ 72(DI), $0x00000201
-	JB   below_1599
-	JMP  entry513
-
-below_1599:
-	JMP entry512
-
-batchEight512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
-	JB   sameEight512
-
-again_1600:
-	MOVQ      448(DI), AX
-	CMPQ      AX, 16(DI)
-	JAE       madeEight512
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(AX*8), R9
-	MOVQ      8(DI), CX
-	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
-	CMPQ      R9, R12
-	JE        again_1600
-	MOVQ      312(DI), R9
-	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
-	KMOVW     CX, K2
-	MOVQ      296(DI), CX
-	VMOVUPS.Z (R9), K2, Z16
-	VMOVDQU32 (CX), Z17
-	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_1603
-	MOVQ      376(DI), R9
-	TESTQ     R9, R9
-	JZ        noids_1601
-	MOVL      (R9)(AX*4), R9
-	JMP       hash_1602
-
-noids_1601:
-	MOVQ 384(DI), R9
-	ADDL AX, R9
-
-hash_1602:
-	IMUL3L       $-1850702085, R9, R9
-	VPBROADCASTD R9, Z17
-	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 3264(R15)
-
-drawn_1603:
-sameEight512:
-	MOVQ    432(DI), R13
-	XORQ    $0x00000640, R13
-	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
-	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
-	MOVQ    AX, 1536(R13)
-
-groupEight512:
-	LEAQ       100(R12), R9
-	CMPQ       R9, 216(DI)
-	JA         asked_1604
-	MOVQ       232(DI), AX
-	MOVQ       392(DI), R11
-	MOVQ       408(DI), R13
-	SUBQ       8(DI), R13
-	ADDQ       R12, R13
-	MOVL       96(R12), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	PREFETCHT0 64(AX)(R9*4)
-	MOVL       96(R13), CX
-	IMULQ      400(DI), CX
-	PREFETCHT0 (R11)(CX*4)
-	MOVL       100(R12), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	PREFETCHT0 64(AX)(R9*4)
-	MOVL       100(R13), CX
-	IMULQ      400(DI), CX
-	PREFETCHT0 (R11)(CX*4)
-	CMPQ       344(DI), $0x00
-	JE         keys_1605
-	MOVQ       368(DI), R11
-	MOVL       96(R12), R9
-	PREFETCHT0 (R11)(R9*8)
-	MOVL       100(R12), R9
-	PREFETCHT0 (R11)(R9*8)
-
-keys_1605:
-asked_1604:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
-	SUBQ              R12, R9
-	MOVL              $0x00000008, CX
-	CMPQ              R9, CX
-	CMOVQHI           CX, R9
-	MOVQ              R9, CX
-	SHRQ              $0x02, CX
-	MOVL              $0x0000ffff, AX
-	SHLQ              $0x01, R9
-	BZHIL             CX, AX, CX
-	KMOVW             CX, K2
-	BZHIL             R9, AX, R9
-	KMOVW             R9, K7
-	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 3392(R15)
-	MOVL              3392(R15), R9
-	IMULQ             240(DI), R9
-	VMOVUPS           (AX)(R9*4), Z23
-	VMOVUPS           64(AX)(R9*4), Z24
-	MOVL              3396(R15), R9
-	IMULQ             240(DI), R9
-	VMOVUPS           (AX)(R9*4), Z25
-	VMOVUPS           64(AX)(R9*4), Z26
-	VSHUFF32X4        $0x44, Z24, Z23, Z16
-	VSHUFF32X4        $0x44, Z26, Z25, Z17
-	VSHUFF32X4        $0xee, Z24, Z23, Z20
-	VSHUFF32X4        $0xee, Z26, Z25, Z22
-	VSHUFF32X4        $0xdd, Z17, Z16, Z23
-	VSHUFF32X4        $0x88, Z17, Z16, Z16
-	VMOVAPS           Z23, Z17
-	VSHUFF32X4        $0xdd, Z22, Z20, Z23
-	VSHUFF32X4        $0x88, Z22, Z20, Z20
-	VMOVAPS           Z23, Z22
-	VADDPS            3200(R15), Z16, Z16
-	VBROADCASTSS      bits3f800000<>+0(SB), Z19
-	VPXORD            Z18, Z18, Z18
-	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
-	VMULPS            Z19, Z16, Z16
-	VSUBPS            Z17, Z16, Z16
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
-	VMAXPS            Z16, Z18, Z16
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
-	VRNDSCALEPS       $0x00, Z17, Z17
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
-	VBROADCASTSS      bits39500d01<>+0(SB), Z18
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VSCALEFPS         Z17, Z18, Z16
-	VMULPS.Z          Z16, Z20, K7, Z20
-	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
-	JE                keptEight512
-	MOVQ              368(DI), AX
-	MOVL              3392(R15), R9
-	VMOVSD            (AX)(R9*8), X18
-	MOVL              3396(R15), R9
-	VMOVHPD           (AX)(R9*8), X18, X18
-	VMOVDQU32         keys8_1<>+0(SB), Z25
-	VPERMPS           Z18, Z25, Z25
-	VMOVDQU32         keys8_0<>+0(SB), Z31
-	VPERMPS           Z18, Z31, Z18
-	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
-	VPSRLD            $0x10, Z18, Z17
-	VPXORD            Z17, Z18, Z18
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
-	VPSRLD            $0x0f, Z18, Z17
-	VPTERNLOGD        $0x96, Z25, Z17, Z18
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
-	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
-
-keptEight512:
-	VMOVUPS Z21, (R13)
-	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 512(R13)
-	VMULPS  Z19, Z20, Z20
-	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
-	ADDQ    $0x08, R12
-	CMPQ    R12, 456(DI)
-	JB      groupEight512
-
-madeEight512:
-	CMPQ 440(DI), $0x00
-	JNE  begunEight512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
-	JMP  row
-
-begunEight512:
-	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
-	MOVQ 1536(R11), R12
-	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000421
-	JB   below_1606
-	CMPQ 72(DI), $0x00000461
-	JB   below_1607
-	JMP  entry1121
-
-below_1607:
-	JMP entry1057
-
-below_1606:
-	CMPQ 72(DI), $0x00000401
-	JB   below_1608
-	JMP  entry1025
-
-below_1608:
-	JMP entry1024
-
-batchSixteen512:
-	MOVQ 456(DI), R12
-	CMPQ R12, 464(DI)
-	JB   sameSixteen512
-
-again_1609:
-	MOVQ      448(DI), AX
-	CMPQ      AX, 16(DI)
-	JAE       madeSixteen512
-	MOVQ      (DI), R9
-	MOVQ      8(R9)(AX*8), R9
-	MOVQ      8(DI), CX
-	LEAQ      (CX)(R9*4), R9
-	MOVQ      R9, 464(DI)
-	INCQ      448(DI)
-	CMPQ      R9, R12
-	JE        again_1609
-	MOVQ      312(DI), R9
-	IMULQ     AX, R9
-	ADDQ      304(DI), R9
-	MOVQ      272(DI), CX
-	KMOVW     CX, K2
-	MOVQ      296(DI), CX
-	VMOVUPS.Z (R9), K2, Z16
-	VMOVDQU32 (CX), Z17
-	VPERMPS   Z16, Z17, Z16
-	VMOVUPS   Z16, 3200(R15)
-	CMPQ      344(DI), $0x00
-	JE        drawn_1612
-	MOVQ      376(DI), R9
-	TESTQ     R9, R9
-	JZ        noids_1610
-	MOVL      (R9)(AX*4), R9
-	JMP       hash_1611
-
-noids_1610:
-	MOVQ 384(DI), R9
-	ADDL AX, R9
-
-hash_1611:
-	IMUL3L       $-1850702085, R9, R9
-	VPBROADCASTD R9, Z17
-	VPADDD       128(CX), Z17, Z17
-	VMOVDQU32    Z17, 3264(R15)
-
-drawn_1612:
-sameSixteen512:
-	MOVQ    432(DI), R13
-	XORQ    $0x00000640, R13
-	ADDQ    R15, R13
-	MOVQ    R13, 472(DI)
-	MOVQ    R12, AX
-	ADDQ    288(DI), AX
-	CMPQ    AX, 464(DI)
-	CMOVQHI 464(DI), AX
-	MOVQ    AX, 456(DI)
-	MOVQ    AX, 1536(R13)
-
-groupSixteen512:
-	LEAQ       96(R12), R9
-	CMPQ       R9, 216(DI)
-	JA         asked_1613
-	MOVQ       232(DI), AX
-	MOVQ       392(DI), R11
-	MOVQ       408(DI), R13
-	SUBQ       8(DI), R13
-	ADDQ       R12, R13
-	MOVL       96(R12), R9
-	IMULQ      240(DI), R9
-	PREFETCHT0 (AX)(R9*4)
-	PREFETCHT0 64(AX)(R9*4)
-	PREFETCHT0 128(AX)(R9*4)
-	PREFETCHT0 192(AX)(R9*4)
-	MOVL       96(R13), CX
-	IMULQ      400(DI), CX
-	PREFETCHT0 (R11)(CX*4)
-	CMPQ       344(DI), $0x00
-	JE         keys_1614
-	MOVQ       368(DI), R11
-	MOVL       96(R12), R9
-	PREFETCHT0 (R11)(R9*8)
-
-keys_1614:
-asked_1613:
-	MOVQ              472(DI), R13
-	MOVQ              456(DI), R9
-	SUBQ              R12, R9
-	MOVL              $0x00000004, CX
-	CMPQ              R9, CX
-	CMOVQHI           CX, R9
-	MOVQ              R9, CX
-	SHRQ              $0x02, CX
-	MOVL              $0x0000ffff, AX
-	SHLQ              $0x02, R9
-	BZHIL             CX, AX, CX
-	KMOVW             CX, K2
-	BZHIL             R9, AX, R9
-	KMOVW             R9, K7
-	VMOVDQU32.Z       (R12), K2, Z23
-	MOVQ              232(DI), AX
-	VMOVDQU32         X23, 3392(R15)
-	MOVL              3392(R15), R9
-	IMULQ             240(DI), R9
-	VMOVUPS           (AX)(R9*4), Z23
-	VMOVUPS           64(AX)(R9*4), Z24
-	VMOVUPS           128(AX)(R9*4), Z25
-	VMOVUPS           192(AX)(R9*4), Z26
-	VSHUFF32X4        $0x44, Z24, Z23, Z16
-	VSHUFF32X4        $0x44, Z26, Z25, Z17
-	VSHUFF32X4        $0xee, Z24, Z23, Z20
-	VSHUFF32X4        $0xee, Z26, Z25, Z22
-	VSHUFF32X4        $0xdd, Z17, Z16, Z23
-	VSHUFF32X4        $0x88, Z17, Z16, Z16
-	VMOVAPS           Z23, Z17
-	VSHUFF32X4        $0xdd, Z22, Z20, Z23
-	VSHUFF32X4        $0x88, Z22, Z20, Z20
-	VMOVAPS           Z23, Z22
-	VADDPS            3200(R15), Z16, Z16
-	VBROADCASTSS      bits3f800000<>+0(SB), Z19
-	VPXORD            Z18, Z18, Z18
-	VCMPPS            $0x02, Z18, Z16, K3
-	VBROADCASTSS      336(DI), K3, Z19
-	VMULPS            Z19, Z16, Z16
-	VSUBPS            Z17, Z16, Z16
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z18
-	VMAXPS            Z16, Z18, Z16
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z16, Z17
-	VRNDSCALEPS       $0x00, Z17, Z17
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z17, Z16
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z17, Z16
-	VBROADCASTSS      bits39500d01<>+0(SB), Z18
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z16, Z18
-	VSCALEFPS         Z17, Z18, Z16
-	VMULPS.Z          Z16, Z20, K7, Z20
-	VMOVAPS           Z20, Z21
-	CMPQ              344(DI), $0x00
-	JE                keptSixteen512
-	MOVQ              368(DI), AX
-	MOVL              3392(R15), R9
-	VMOVSD            (AX)(R9*8), X18
-	VMOVDQU32         keys16_1<>+0(SB), Z25
-	VPERMPS           Z18, Z25, Z25
-	VMOVDQU32         keys16_0<>+0(SB), Z31
-	VPERMPS           Z18, Z31, Z18
-	VPADDD            3264(R15), Z18, Z18
-	VPBROADCASTD      352(DI), Z16
-	VPSRLD            $0x10, Z18, Z17
-	VPXORD            Z17, Z18, Z18
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z18, Z18
-	VPSRLD            $0x0f, Z18, Z17
-	VPTERNLOGD        $0x96, Z25, Z17, Z18
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z18, Z18
-	VPCMPUD           $0x05, Z16, Z18, K3
-	VMULPS.BCST.Z     360(DI), Z21, K3, Z21
-
-keptSixteen512:
-	VMOVUPS Z21, (R13)
-	VMULPS  Z19, Z21, Z21
-	VMOVUPS Z21, 512(R13)
-	VMULPS  Z19, Z20, Z20
-	VMULPS  Z22, Z20, Z20
-	VMOVUPS Z20, 1024(R13)
-	ADDQ    $0x40, 472(DI)
-	ADDQ    $0x04, R12
-	CMPQ    R12, 456(DI)
-	JB      groupSixteen512
-
-madeSixteen512:
-	CMPQ 440(DI), $0x00
-	JNE  begunSixteen512
-	INCQ 440(DI)
-	XORQ $0x00000640, 432(DI)
-	JMP  row
-
-begunSixteen512:
-	MOVQ R15, R11
-	ADDQ 432(DI), R11
-	MOVQ R8, 424(DI)
-	MOVQ 1536(R11), R12
-	LEAQ 3456(R15), R13
-	CMPQ 72(DI), $0x00000821
-	JB   below_1615
-	CMPQ 72(DI), $0x00000861
-	JB   below_1616
-	JMP  entry2145
-
-below_1616:
-	JMP entry2081
-
-below_1615:
-	JMP entry2048
-
-start128:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5504(R15)
-	VPXORD      Z0, Z0, Z0
-	CMPQ        R8, R10
-	JAE         total1
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry128:
-	CMPQ 192(DI), $0x00
-	JE   near128
-
-asked128:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5504(R15), Z29, Z16
-	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           asked128
-	JMP          scores1
-
-near128:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5504(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           near128
-	JMP          scores1
-
-done128:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000010, 184(DI)
-	JZ    stage128
-	SUBQ  160(DI), CX
-
-	// VCVTNEPS2BF16 Z0, Y29
-	LONG      $0x487e6262
-	WORD      $0xe872
-	VMOVDQU16 Y29, K1, (CX)
-	JMP       written
-
-stage128:
-	VMOVUPS Z0, 5504(R15)
-	JMP     singles
-
-start129:
-	MOVQ  64(DI), AX
-	IMULQ DX, AX
-	ADDQ  56(DI), AX
-	ADDQ  88(DI), AX
-	MOVQ  AX, R9
-	ADDQ  64(DI), R9
-	CMPQ  80(DI), $0x05
-	JAE   above_1629
-	CMPQ  80(DI), $0x03
-	JAE   above_1630
-	CMPQ  80(DI), $0x02
-	JB    load_1621
-	JMP   load_1622
-
-above_1630:
-	CMPQ 80(DI), $0x04
-	JB   load_1623
-	JMP  load_1624
-
-above_1629:
-	CMPQ 80(DI), $0x07
-	JAE  above_1631
-	CMPQ 80(DI), $0x06
-	JB   load_1625
-	JMP  load_1626
-
-above_1631:
-	CMPQ       80(DI), $0x08
-	JB         load_1627
-	PREFETCHT0 -448(R9)
-	VPSLLD     $0x10, -448(AX), Z29
-	VPANDD     -448(AX), Z28, Z30
-	VMOVUPS    Z29, 5504(R15)
-	VMOVUPS    Z30, 5568(R15)
-
-load_1627:
-	PREFETCHT0 -384(R9)
-	VPSLLD     $0x10, -384(AX), Z29
-	VPANDD     -384(AX), Z28, Z30
-	VMOVUPS    Z29, 5632(R15)
-	VMOVUPS    Z30, 5696(R15)
-
-load_1626:
-	PREFETCHT0 -320(R9)
-	VPSLLD     $0x10, -320(AX), Z29
-	VPANDD     -320(AX), Z28, Z30
-	VMOVUPS    Z29, 5760(R15)
-	VMOVUPS    Z30, 5824(R15)
-
-load_1625:
-	PREFETCHT0 -256(R9)
-	VPSLLD     $0x10, -256(AX), Z29
-	VPANDD     -256(AX), Z28, Z30
-	VMOVUPS    Z29, 5888(R15)
-	VMOVUPS    Z30, 5952(R15)
-
-load_1624:
-	PREFETCHT0 -192(R9)
-	VPSLLD     $0x10, -192(AX), Z29
-	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 6016(R15)
-	VMOVUPS    Z30, 6080(R15)
-
-load_1623:
-	PREFETCHT0 -128(R9)
-	VPSLLD     $0x10, -128(AX), Z29
-	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 6144(R15)
-	VMOVUPS    Z30, 6208(R15)
-
-load_1622:
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 6272(R15)
-	VMOVUPS    Z30, 6336(R15)
-
-load_1621:
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 6400(R15)
-	VMOVUPS     Z30, 6464(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
-	VPXORD      Z14, Z14, Z14
-	VPXORD      Z15, Z15, Z15
-	CMPQ        R8, R10
-	JAE         total1
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry129:
-	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x00
-	JE   near129
-
-asked129:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x05
-	JAE          above_1640
-	CMPQ         CX, $0x03
-	JAE          above_1641
-	CMPQ         CX, $0x02
-	JB           load_1632
-	JMP          load_1633
-
-above_1641:
-	CMPQ CX, $0x04
-	JB   load_1634
-	JMP  load_1635
-
-above_1640:
-	CMPQ CX, $0x07
-	JAE  above_1642
-	CMPQ CX, $0x06
-	JB   load_1636
-	JMP  load_1637
-
-above_1642:
-	CMPQ        CX, $0x08
-	JB          load_1638
-	VPSLLD      $0x10, -448(AX), Z29
-	VPANDD      -448(AX), Z28, Z30
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	PREFETCHT0  -448(R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-
-load_1638:
-	VPSLLD      $0x10, -384(AX), Z29
-	VPANDD      -384(AX), Z28, Z30
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS 5696(R15), Z30, Z16
-	PREFETCHT0  -384(R9)
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-
-load_1637:
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS 5824(R15), Z30, Z16
-	PREFETCHT0  -320(R9)
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-
-load_1636:
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VFMADD231PS 5888(R15), Z29, Z16
-	VFMADD231PS 5952(R15), Z30, Z16
-	PREFETCHT0  -256(R9)
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-
-load_1635:
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 6016(R15), Z29, Z16
-	VFMADD231PS 6080(R15), Z30, Z16
-	PREFETCHT0  -192(R9)
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-
-load_1634:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 6144(R15), Z29, Z16
-	VFMADD231PS 6208(R15), Z30, Z16
-	PREFETCHT0  -128(R9)
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-
-load_1633:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 6272(R15), Z29, Z16
-	VFMADD231PS 6336(R15), Z30, Z16
-	PREFETCHT0  -64(R9)
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-
-load_1632:
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 6400(R15), Z29, Z16
-	VFMADD231PS 6464(R15), Z30, Z16
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x04, R11
-	CMPQ        R8, R12
-	JB          asked129
-	JMP         scores1
-
-near129:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x05
-	JAE          above_1651
-	CMPQ         CX, $0x03
-	JAE          above_1652
-	CMPQ         CX, $0x02
-	JB           load_1643
-	JMP          load_1644
-
-above_1652:
-	CMPQ CX, $0x04
-	JB   load_1645
-	JMP  load_1646
-
-above_1651:
-	CMPQ CX, $0x07
-	JAE  above_1653
-	CMPQ CX, $0x06
-	JB   load_1647
-	JMP  load_1648
-
-above_1653:
-	CMPQ        CX, $0x08
-	JB          load_1649
-	VPSLLD      $0x10, -448(AX), Z29
-	VPANDD      -448(AX), Z28, Z30
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-
-load_1649:
-	VPSLLD      $0x10, -384(AX), Z29
-	VPANDD      -384(AX), Z28, Z30
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS 5696(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-
-load_1648:
-	VPSLLD      $0x10, -320(AX), Z29
-	VPANDD      -320(AX), Z28, Z30
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS 5824(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-
-load_1647:
-	VPSLLD      $0x10, -256(AX), Z29
-	VPANDD      -256(AX), Z28, Z30
-	VFMADD231PS 5888(R15), Z29, Z16
-	VFMADD231PS 5952(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-
-load_1646:
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 6016(R15), Z29, Z16
-	VFMADD231PS 6080(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-
-load_1645:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 6144(R15), Z29, Z16
-	VFMADD231PS 6208(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-
-load_1644:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 6272(R15), Z29, Z16
-	VFMADD231PS 6336(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-
-load_1643:
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 6400(R15), Z29, Z16
-	VFMADD231PS 6464(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x04, R11
-	CMPQ        R8, R12
-	JB          near129
-	JMP         scores1
-
-done129:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000004, 184(DI)
-	JNZ   stream129
-	TESTQ $0x00000010, 184(DI)
-	JZ    stage129
-	CMPQ  80(DI), $0x05
-	JAE   above_1662
-	CMPQ  80(DI), $0x03
-	JAE   above_1663
-	CMPQ  80(DI), $0x02
-	JB    load_1654
-	JMP   load_1655
-
-above_1663:
-	CMPQ 80(DI), $0x04
-	JB   load_1656
-	JMP  load_1657
-
-above_1662:
-	CMPQ 80(DI), $0x07
-	JAE  above_1664
-	CMPQ 80(DI), $0x06
-	JB   load_1658
-	JMP  load_1659
-
-above_1664:
-	CMPQ    80(DI), $0x08
-	JB      load_1660
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, -448(CX)
-
-load_1660:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, -384(CX)
-
-load_1659:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, -320(CX)
-
-load_1658:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, -256(CX)
-
-load_1657:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG      $0x48375262
-	WORD      $0xc072
-	VPERMW    Z8, Z29, Z8
-	VMOVDQU16 Z8, -192(CX)
-
-load_1656:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG      $0x48275262
-	WORD      $0xd272
-	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, -128(CX)
-
-load_1655:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG      $0x48175262
-	WORD      $0xe472
-	VPERMW    Z12, Z29, Z12
-	VMOVDQU16 Z12, -64(CX)
-
-load_1654:
-	SUBQ    160(DI), CX
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG      $0x48075262
-	WORD      $0xf672
-	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, (CX)
-	JMP       written
-
-stage129:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	VMOVUPS Z8, 6016(R15)
-	VMOVUPS Z9, 6080(R15)
-	VMOVUPS Z10, 6144(R15)
-	VMOVUPS Z11, 6208(R15)
-	VMOVUPS Z12, 6272(R15)
-	VMOVUPS Z13, 6336(R15)
-	VMOVUPS Z14, 6400(R15)
-	VMOVUPS Z15, 6464(R15)
-	JMP     pairs
-
-stream129:
-	CMPQ 80(DI), $0x05
-	JAE  above_1673
-	CMPQ 80(DI), $0x03
-	JAE  above_1674
-	CMPQ 80(DI), $0x02
-	JB   load_1665
-	JMP  load_1666
-
-above_1674:
-	CMPQ 80(DI), $0x04
-	JB   load_1667
-	JMP  load_1668
-
-above_1673:
-	CMPQ 80(DI), $0x07
-	JAE  above_1675
-	CMPQ 80(DI), $0x06
-	JB   load_1669
-	JMP  load_1670
-
-above_1675:
-	CMPQ    80(DI), $0x08
-	JB      load_1671
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, -448(CX)
-
-load_1671:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, -384(CX)
-
-load_1670:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG     $0x4857f262
-	WORD     $0xe472
-	VPERMW   Z4, Z29, Z4
-	VMOVNTPS Z4, -320(CX)
-
-load_1669:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG     $0x4847f262
-	WORD     $0xf672
-	VPERMW   Z6, Z29, Z6
-	VMOVNTPS Z6, -256(CX)
-
-load_1668:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG     $0x48375262
-	WORD     $0xc072
-	VPERMW   Z8, Z29, Z8
-	VMOVNTPS Z8, -192(CX)
-
-load_1667:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG     $0x48275262
-	WORD     $0xd272
-	VPERMW   Z10, Z29, Z10
-	VMOVNTPS Z10, -128(CX)
-
-load_1666:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG     $0x48175262
-	WORD     $0xe472
-	VPERMW   Z12, Z29, Z12
-	VMOVNTPS Z12, -64(CX)
-
-load_1665:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG     $0x48075262
-	WORD     $0xf672
-	VPERMW   Z14, Z29, Z14
-	VMOVNTPS Z14, (CX)
-	JMP      written
-
-start289:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	CMPQ        R8, R10
-	JAE         total2
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry289:
-	CMPQ 192(DI), $0x00
-	JE   near289
-
-asked289:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          asked289
-	JMP         scores2
-
-near289:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          near289
-	JMP         scores2
-
-done289:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream289
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage289
-	SUBQ    160(DI), CX
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, K1, (CX)
-	JMP       written
-
-stage289:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	JMP     pairs
-
-stream289:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	JMP      written
-
-start256:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5504(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5568(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	CMPQ        R8, R10
-	JAE         total2
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry256:
-	CMPQ 192(DI), $0x00
-	JE   near256
-
-asked256:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5568(R15), Z29, Z17
-	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           asked256
-	JMP          scores2
-
-near256:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5568(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           near256
-	JMP          scores2
-
-done256:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000010, 184(DI)
-	JZ    stage256
-
-	// VCVTNEPS2BF16 Z0, Y29
-	LONG      $0x487e6262
-	WORD      $0xe872
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-
-	// VCVTNEPS2BF16 Z1, Y29
-	LONG      $0x487e6262
-	WORD      $0xe972
-	VMOVDQU16 Y29, K1, (CX)
-	JMP       written
-
-stage256:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	JMP     singles
-
-start257:
-	MOVQ  64(DI), AX
-	IMULQ DX, AX
-	ADDQ  56(DI), AX
-	ADDQ  88(DI), AX
-	MOVQ  AX, R9
-	ADDQ  64(DI), R9
-	CMPQ  80(DI), $0x03
-	JAE   above_1693
-	CMPQ  80(DI), $0x02
-	JB    load_1689
-	JMP   load_1690
-
-above_1693:
-	CMPQ       80(DI), $0x04
-	JB         load_1691
-	PREFETCHT0 -192(R9)
-	VPSLLD     $0x10, -192(AX), Z29
-	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 5504(R15)
-	VMOVUPS    Z30, 5568(R15)
-
-load_1691:
-	PREFETCHT0 -128(R9)
-	VPSLLD     $0x10, -128(AX), Z29
-	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 5632(R15)
-	VMOVUPS    Z30, 5696(R15)
-
-load_1690:
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 5760(R15)
-	VMOVUPS    Z30, 5824(R15)
-
-load_1689:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 5888(R15)
-	VMOVUPS    Z30, 5952(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x03
-	JAE        above_1698
-	CMPQ       80(DI), $0x02
-	JB         load_1694
-	JMP        load_1695
-
-above_1698:
-	CMPQ       80(DI), $0x04
-	JB         load_1696
-	PREFETCHT0 -192(R9)
-	VPSLLD     $0x10, -192(AX), Z29
-	VPANDD     -192(AX), Z28, Z30
-	VMOVUPS    Z29, 6016(R15)
-	VMOVUPS    Z30, 6080(R15)
-
-load_1696:
-	PREFETCHT0 -128(R9)
-	VPSLLD     $0x10, -128(AX), Z29
-	VPANDD     -128(AX), Z28, Z30
-	VMOVUPS    Z29, 6144(R15)
-	VMOVUPS    Z30, 6208(R15)
-
-load_1695:
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 6272(R15)
-	VMOVUPS    Z30, 6336(R15)
-
-load_1694:
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 6400(R15)
-	VMOVUPS     Z30, 6464(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
-	VPXORD      Z14, Z14, Z14
-	VPXORD      Z15, Z15, Z15
-	CMPQ        R8, R10
-	JAE         total2
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry257:
-	MOVQ 80(DI), CX
-
-asked257:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x03
-	JAE          above_1703
-	CMPQ         CX, $0x02
-	JB           load_1699
-	JMP          load_1700
-
-above_1703:
-	CMPQ        CX, $0x04
-	JB          load_1701
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	PREFETCHT0  -192(R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-
-load_1701:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 5632(R15), Z29, Z16
-	VFMADD231PS 5696(R15), Z30, Z16
-	PREFETCHT0  -128(R9)
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-
-load_1700:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 5760(R15), Z29, Z16
-	VFMADD231PS 5824(R15), Z30, Z16
-	PREFETCHT0  -64(R9)
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-
-load_1699:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  5888(R15), Z29, K5, Z16
-	VFMADD231PS  5952(R15), Z30, K6, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	CMPQ         CX, $0x03
-	JAE          above_1708
-	CMPQ         CX, $0x02
-	JB           load_1704
-	JMP          load_1705
-
-above_1708:
-	CMPQ        CX, $0x04
-	JB          load_1706
-	VPSLLD      $0x10, -192(AX), Z29
-	VPANDD      -192(AX), Z28, Z30
-	VFMADD231PS 6016(R15), Z29, Z17
-	VFMADD231PS 6080(R15), Z30, Z17
-	PREFETCHT0  -192(R9)
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-
-load_1706:
-	VPSLLD      $0x10, -128(AX), Z29
-	VPANDD      -128(AX), Z28, Z30
-	VFMADD231PS 6144(R15), Z29, Z17
-	VFMADD231PS 6208(R15), Z30, Z17
-	PREFETCHT0  -128(R9)
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-
-load_1705:
-	VPSLLD      $0x10, -64(AX), Z29
-	VPANDD      -64(AX), Z28, Z30
-	VFMADD231PS 6272(R15), Z29, Z17
-	VFMADD231PS 6336(R15), Z30, Z17
-	PREFETCHT0  -64(R9)
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-
-load_1704:
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 6400(R15), Z29, Z17
-	VFMADD231PS 6464(R15), Z30, Z17
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x08, R11
-	CMPQ        R8, R12
-	JB          asked257
-	JMP         scores2
-
-done257:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000004, 184(DI)
-	JNZ   stream257
-	TESTQ $0x00000010, 184(DI)
-	JZ    stage257
-	CMPQ  80(DI), $0x03
-	JAE   above_1713
-	CMPQ  80(DI), $0x02
-	JB    load_1709
-	JMP   load_1710
-
-above_1713:
-	CMPQ    80(DI), $0x04
-	JB      load_1711
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, -192(CX)
-
-load_1711:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, -128(CX)
-
-load_1710:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, -64(CX)
-
-load_1709:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, (CX)
-	ADDQ      152(DI), CX
-	CMPQ      80(DI), $0x03
-	JAE       above_1718
-	CMPQ      80(DI), $0x02
-	JB        load_1714
-	JMP       load_1715
-
-above_1718:
-	CMPQ    80(DI), $0x04
-	JB      load_1716
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG      $0x48375262
-	WORD      $0xc072
-	VPERMW    Z8, Z29, Z8
-	VMOVDQU16 Z8, -192(CX)
-
-load_1716:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG      $0x48275262
-	WORD      $0xd272
-	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, -128(CX)
-
-load_1715:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG      $0x48175262
-	WORD      $0xe472
-	VPERMW    Z12, Z29, Z12
-	VMOVDQU16 Z12, -64(CX)
-
-load_1714:
-	SUBQ    160(DI), CX
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG      $0x48075262
-	WORD      $0xf672
-	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, (CX)
-	JMP       written
-
-stage257:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	VMOVUPS Z8, 6016(R15)
-	VMOVUPS Z9, 6080(R15)
-	VMOVUPS Z10, 6144(R15)
-	VMOVUPS Z11, 6208(R15)
-	VMOVUPS Z12, 6272(R15)
-	VMOVUPS Z13, 6336(R15)
-	VMOVUPS Z14, 6400(R15)
-	VMOVUPS Z15, 6464(R15)
-	JMP     pairs
-
-stream257:
-	CMPQ 80(DI), $0x03
-	JAE  above_1723
-	CMPQ 80(DI), $0x02
-	JB   load_1719
-	JMP  load_1720
-
-above_1723:
-	CMPQ    80(DI), $0x04
-	JB      load_1721
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, -192(CX)
-
-load_1721:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, -128(CX)
-
-load_1720:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG     $0x4857f262
-	WORD     $0xe472
-	VPERMW   Z4, Z29, Z4
-	VMOVNTPS Z4, -64(CX)
-
-load_1719:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG     $0x4847f262
-	WORD     $0xf672
-	VPERMW   Z6, Z29, Z6
-	VMOVNTPS Z6, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x03
-	JAE      above_1728
-	CMPQ     80(DI), $0x02
-	JB       load_1724
-	JMP      load_1725
-
-above_1728:
-	CMPQ    80(DI), $0x04
-	JB      load_1726
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG     $0x48375262
-	WORD     $0xc072
-	VPERMW   Z8, Z29, Z8
-	VMOVNTPS Z8, -192(CX)
-
-load_1726:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG     $0x48275262
-	WORD     $0xd272
-	VPERMW   Z10, Z29, Z10
-	VMOVNTPS Z10, -128(CX)
-
-load_1725:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG     $0x48175262
-	WORD     $0xe472
-	VPERMW   Z12, Z29, Z12
-	VMOVNTPS Z12, -64(CX)
-
-load_1724:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG     $0x48075262
-	WORD     $0xf672
-	VPERMW   Z14, Z29, Z14
-	VMOVNTPS Z14, (CX)
-	JMP      written
-
-start545:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 5632(R15)
-	VMOVUPS     Z30, 5696(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	CMPQ        R8, R10
-	JAE         total4
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry545:
-	CMPQ 192(DI), $0x00
-	JE   near545
-
-asked545:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5632(R15), Z29, Z17
-	VFMADD231PS 5696(R15), Z30, Z17
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          asked545
-	JMP         scores4
-
-near545:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5632(R15), Z29, Z17
-	VFMADD231PS 5696(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near545
-	JMP         scores4
-
-done545:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream545
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage545
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, K1, (CX)
-	JMP       written
-
-stage545:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	JMP     pairs
-
-stream545:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, (CX)
-	JMP      written
-
-start609:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	CMPQ        R8, R10
-	JAE         total4
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry609:
-	CMPQ 192(DI), $0x00
-	JE   near609
-
-asked609:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          asked609
-	JMP         scores4
-
-near609:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5504(R15), Z29, Z16
-	VFMADD231PS 5568(R15), Z30, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          near609
-	JMP         scores4
-
-done609:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream609
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage609
-	SUBQ    160(DI), CX
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, K1, (CX)
-	JMP       written
-
-stage609:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	JMP     pairs
-
-stream609:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	JMP      written
-
-start512:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5504(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5632(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5696(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	CMPQ        R8, R10
-	JAE         total4
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry512:
-	CMPQ 192(DI), $0x00
-	JE   near512
-
-asked512:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5696(R15), Z29, Z18
-	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           asked512
-	JMP          scores4
-
-near512:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5696(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           near512
-	JMP          scores4
-
-done512:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000010, 184(DI)
-	JZ    stage512
-
-	// VCVTNEPS2BF16 Z0, Y29
-	LONG      $0x487e6262
-	WORD      $0xe872
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z1, Y29
-	LONG      $0x487e6262
-	WORD      $0xe972
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z2, Y29
-	LONG      $0x487e6262
-	WORD      $0xea72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-
-	// VCVTNEPS2BF16 Z3, Y29
-	LONG      $0x487e6262
-	WORD      $0xeb72
-	VMOVDQU16 Y29, K1, (CX)
-	JMP       written
-
-stage512:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	JMP     singles
-
-start513:
-	MOVQ       64(DI), AX
-	IMULQ      DX, AX
-	ADDQ       56(DI), AX
-	ADDQ       88(DI), AX
-	MOVQ       AX, R9
-	ADDQ       64(DI), R9
-	CMPQ       80(DI), $0x02
-	JB         load_1760
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 5504(R15)
-	VMOVUPS    Z30, 5568(R15)
-
-load_1760:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 5632(R15)
-	VMOVUPS    Z30, 5696(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x02
-	JB         load_1762
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 5760(R15)
-	VMOVUPS    Z30, 5824(R15)
-
-load_1762:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 5888(R15)
-	VMOVUPS    Z30, 5952(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x02
-	JB         load_1764
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 6016(R15)
-	VMOVUPS    Z30, 6080(R15)
-
-load_1764:
-	PREFETCHT0 (R9)
-	VPSLLD     $0x10, (AX), Z29
-	VPANDD     (AX), Z28, Z30
-	VMOVUPS    Z29, 6144(R15)
-	VMOVUPS    Z30, 6208(R15)
-	ADDQ       96(DI), AX
-	ADDQ       96(DI), R9
-	CMPQ       80(DI), $0x02
-	JB         load_1766
-	PREFETCHT0 -64(R9)
-	VPSLLD     $0x10, -64(AX), Z29
-	VPANDD     -64(AX), Z28, Z30
-	VMOVUPS    Z29, 6272(R15)
-	VMOVUPS    Z30, 6336(R15)
-
-load_1766:
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 6400(R15)
-	VMOVUPS     Z30, 6464(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
-	VPXORD      Z14, Z14, Z14
-	VPXORD      Z15, Z15, Z15
-	CMPQ        R8, R10
-	JAE         total4
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry513:
-	MOVQ 80(DI), CX
-	CMPQ 192(DI), $0x02
-	JE   whole1x513
-	CMPQ 192(DI), $0x03
-	JE   whole2x513
-
-asked513:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS (R11), Z31
-	CMPQ         CX, $0x02
-	JB           load_1768
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  5504(R15), Z29, Z16
-	VFMADD231PS  5568(R15), Z30, Z16
-	PREFETCHT0   -64(R9)
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-
-load_1768:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  5632(R15), Z29, K5, Z16
-	VFMADD231PS  5696(R15), Z30, K6, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	CMPQ         CX, $0x02
-	JB           load_1770
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  5760(R15), Z29, Z17
-	VFMADD231PS  5824(R15), Z30, Z17
-	PREFETCHT0   -64(R9)
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-
-load_1770:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  5888(R15), Z29, K5, Z17
-	VFMADD231PS  5952(R15), Z30, K6, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
-	CMPQ         CX, $0x02
-	JB           load_1772
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  6016(R15), Z29, Z17
-	VFMADD231PS  6080(R15), Z30, Z17
-	PREFETCHT0   -64(R9)
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-
-load_1772:
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  6144(R15), Z29, K5, Z17
-	VFMADD231PS  6208(R15), Z30, K6, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	ADDQ         96(DI), AX
-	VPXORD       Z18, Z18, Z18
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	CMPQ         CX, $0x02
-	JB           load_1774
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VFMADD231PS  6272(R15), Z29, Z18
-	VFMADD231PS  6336(R15), Z30, Z18
-	PREFETCHT0   -64(R9)
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-
-load_1774:
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VFMADD231PS 6400(R15), Z29, Z18
-	VFMADD231PS 6464(R15), Z30, Z18
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x10, R11
-	CMPQ        R8, R12
-	JB          asked513
-	JMP         scores4
-
-whole1x513:
-	LEAQ (R12)(R14*1), R9
-	CMPQ R9, BP
-	JA   asked513
-
-whole1xagain513:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	MOVL         -4(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   (SI)(R9*1)
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       5632(R15), Z29, Z16
-	VFMADD231PS  5696(R15), Z30, Z16
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VBROADCASTSS 4(R11), Z31
-	MOVL         -8(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   64(SI)(R9*1)
-	VPSLLD       $0x10, 64(AX), Z29
-	VPANDD       64(AX), Z28, Z30
-	VMULPS       5888(R15), Z29, Z17
-	VFMADD231PS  5952(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VBROADCASTSS 8(R11), Z31
-	MOVL         -12(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   128(SI)(R9*1)
-	VPSLLD       $0x10, 128(AX), Z29
-	VPANDD       128(AX), Z28, Z30
-	VMULPS       6144(R15), Z29, Z17
-	VFMADD231PS  6208(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VBROADCASTSS 12(R11), Z31
-	MOVL         -16(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   192(SI)(R9*1)
-	VPSLLD       $0x10, 192(AX), Z29
-	VPANDD       192(AX), Z28, Z30
-	VMULPS       6400(R15), Z29, Z18
-	VFMADD231PS  6464(R15), Z30, Z18
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           whole1xagain513
-	JMP          scores4
-
-whole2x513:
-	LEAQ (R12)(R14*1), R9
-	CMPQ R9, BP
-	JA   asked513
-
-whole2xagain513:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	MOVL         -4(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   -64(SI)(R9*1)
-	VPSLLD       $0x10, -64(AX), Z29
-	VPANDD       -64(AX), Z28, Z30
-	VMULPS       5504(R15), Z29, Z16
-	VFMADD231PS  5568(R15), Z30, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-	MOVL         -8(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   (SI)(R9*1)
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VFMADD231PS  5632(R15), Z29, Z16
-	VFMADD231PS  5696(R15), Z30, Z16
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VBROADCASTSS 4(R11), Z31
-	MOVL         -12(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   64(SI)(R9*1)
-	VPSLLD       $0x10, 64(AX), Z29
-	VPANDD       64(AX), Z28, Z30
-	VMULPS       5760(R15), Z29, Z17
-	VFMADD231PS  5824(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	MOVL         -16(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   128(SI)(R9*1)
-	VPSLLD       $0x10, 128(AX), Z29
-	VPANDD       128(AX), Z28, Z30
-	VFMADD231PS  5888(R15), Z29, Z17
-	VFMADD231PS  5952(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VBROADCASTSS 8(R11), Z31
-	MOVL         -20(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   192(SI)(R9*1)
-	VPSLLD       $0x10, 192(AX), Z29
-	VPANDD       192(AX), Z28, Z30
-	VMULPS       6016(R15), Z29, Z17
-	VFMADD231PS  6080(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	MOVL         -24(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   256(SI)(R9*1)
-	VPSLLD       $0x10, 256(AX), Z29
-	VPANDD       256(AX), Z28, Z30
-	VFMADD231PS  6144(R15), Z29, Z17
-	VFMADD231PS  6208(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VBROADCASTSS 12(R11), Z31
-	MOVL         -28(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   320(SI)(R9*1)
-	VPSLLD       $0x10, 320(AX), Z29
-	VPANDD       320(AX), Z28, Z30
-	VMULPS       6272(R15), Z29, Z18
-	VFMADD231PS  6336(R15), Z30, Z18
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	MOVL         -32(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   384(SI)(R9*1)
-	VPSLLD       $0x10, 384(AX), Z29
-	VPANDD       384(AX), Z28, Z30
-	VFMADD231PS  6400(R15), Z29, Z18
-	VFMADD231PS  6464(R15), Z30, Z18
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           whole2xagain513
-	JMP          scores4
-
-done513:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream513
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage513
-	CMPQ    80(DI), $0x02
-	JB      load_1776
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, -64(CX)
-
-load_1776:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, (CX)
-	ADDQ      152(DI), CX
-	CMPQ      80(DI), $0x02
-	JB        load_1778
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, -64(CX)
-
-load_1778:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, (CX)
-	ADDQ      152(DI), CX
-	CMPQ      80(DI), $0x02
-	JB        load_1780
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG      $0x48375262
-	WORD      $0xc072
-	VPERMW    Z8, Z29, Z8
-	VMOVDQU16 Z8, -64(CX)
-
-load_1780:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG      $0x48275262
-	WORD      $0xd272
-	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, (CX)
-	ADDQ      152(DI), CX
-	CMPQ      80(DI), $0x02
-	JB        load_1782
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG      $0x48175262
-	WORD      $0xe472
-	VPERMW    Z12, Z29, Z12
-	VMOVDQU16 Z12, -64(CX)
-
-load_1782:
-	SUBQ    160(DI), CX
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG      $0x48075262
-	WORD      $0xf672
-	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, (CX)
-	JMP       written
-
-stage513:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	VMOVUPS Z8, 6016(R15)
-	VMOVUPS Z9, 6080(R15)
-	VMOVUPS Z10, 6144(R15)
-	VMOVUPS Z11, 6208(R15)
-	VMOVUPS Z12, 6272(R15)
-	VMOVUPS Z13, 6336(R15)
-	VMOVUPS Z14, 6400(R15)
-	VMOVUPS Z15, 6464(R15)
-	JMP     pairs
-
-stream513:
-	CMPQ    80(DI), $0x02
-	JB      load_1784
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, -64(CX)
-
-load_1784:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x02
-	JB       load_1786
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG     $0x4857f262
-	WORD     $0xe472
-	VPERMW   Z4, Z29, Z4
-	VMOVNTPS Z4, -64(CX)
-
-load_1786:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG     $0x4847f262
-	WORD     $0xf672
-	VPERMW   Z6, Z29, Z6
-	VMOVNTPS Z6, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x02
-	JB       load_1788
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG     $0x48375262
-	WORD     $0xc072
-	VPERMW   Z8, Z29, Z8
-	VMOVNTPS Z8, -64(CX)
-
-load_1788:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG     $0x48275262
-	WORD     $0xd272
-	VPERMW   Z10, Z29, Z10
-	VMOVNTPS Z10, (CX)
-	ADDQ     152(DI), CX
-	CMPQ     80(DI), $0x02
-	JB       load_1790
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG     $0x48175262
-	WORD     $0xe472
-	VPERMW   Z12, Z29, Z12
-	VMOVNTPS Z12, -64(CX)
-
-load_1790:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG     $0x48075262
-	WORD     $0xf672
-	VPERMW   Z14, Z29, Z14
-	VMOVNTPS Z14, (CX)
-	JMP      written
-
-start1057:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5632(R15)
-	VMOVUPS     Z30, 5696(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5760(R15)
-	VMOVUPS     Z30, 5824(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 5888(R15)
-	VMOVUPS     Z30, 5952(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	CMPQ        R8, R10
-	JAE         total8
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry1057:
-	CMPQ 192(DI), $0x00
-	JE   near1057
-
-asked1057:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5888(R15), Z29, Z18
-	VFMADD231PS 5952(R15), Z30, Z18
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          asked1057
-	JMP         scores8
-
-near1057:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5888(R15), Z29, Z18
-	VFMADD231PS 5952(R15), Z30, Z18
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          near1057
-	JMP         scores8
-
-done1057:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream1057
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage1057
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, K1, (CX)
-	JMP       written
-
-stage1057:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	JMP     pairs
-
-stream1057:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG     $0x4857f262
-	WORD     $0xe472
-	VPERMW   Z4, Z29, Z4
-	VMOVNTPS Z4, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG     $0x4847f262
-	WORD     $0xf672
-	VPERMW   Z6, Z29, Z6
-	VMOVNTPS Z6, (CX)
-	JMP      written
-
-start1121:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 5632(R15)
-	VMOVUPS     Z30, 5696(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	CMPQ        R8, R10
-	JAE         total8
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry1121:
-	CMPQ 192(DI), $0x00
-	JE   near1121
-
-asked1121:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5632(R15), Z29, Z17
-	VFMADD231PS 5696(R15), Z30, Z17
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          asked1121
-	JMP         scores8
-
-near1121:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5632(R15), Z29, Z17
-	VFMADD231PS 5696(R15), Z30, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x20, R11
-	CMPQ        R8, R12
-	JB          near1121
-	JMP         scores8
-
-done1121:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream1121
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage1121
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, K1, (CX)
-	JMP       written
-
-stage1121:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	JMP     pairs
-
-stream1121:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, (CX)
-	JMP      written
-
-start1024:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5504(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5632(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5696(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5760(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5824(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5888(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5952(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	CMPQ        R8, R10
-	JAE         total8
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry1024:
-asked1024:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       5952(R15), Z29, Z19
-	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           asked1024
-	JMP          scores8
-
-done1024:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000010, 184(DI)
-	JZ    stage1024
-
-	// VCVTNEPS2BF16 Z0, Y29
-	LONG      $0x487e6262
-	WORD      $0xe872
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z1, Y29
-	LONG      $0x487e6262
-	WORD      $0xe972
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z2, Y29
-	LONG      $0x487e6262
-	WORD      $0xea72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z3, Y29
-	LONG      $0x487e6262
-	WORD      $0xeb72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z4, Y29
-	LONG      $0x487e6262
-	WORD      $0xec72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z5, Y29
-	LONG      $0x487e6262
-	WORD      $0xed72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z6, Y29
-	LONG      $0x487e6262
-	WORD      $0xee72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-
-	// VCVTNEPS2BF16 Z7, Y29
-	LONG      $0x487e6262
-	WORD      $0xef72
-	VMOVDQU16 Y29, K1, (CX)
-	JMP       written
-
-stage1024:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	JMP     singles
-
-start1025:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5632(R15)
-	VMOVUPS     Z30, 5696(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5760(R15)
-	VMOVUPS     Z30, 5824(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5888(R15)
-	VMOVUPS     Z30, 5952(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 6016(R15)
-	VMOVUPS     Z30, 6080(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 6144(R15)
-	VMOVUPS     Z30, 6208(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 6272(R15)
-	VMOVUPS     Z30, 6336(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 6400(R15)
-	VMOVUPS     Z30, 6464(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
-	VPXORD      Z14, Z14, Z14
-	VPXORD      Z15, Z15, Z15
-	CMPQ        R8, R10
-	JAE         total8
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry1025:
-	CMPQ 192(DI), $0x02
-	JE   whole1x1025
-
-asked1025:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	VFMADD231PS  5568(R15), Z30, K6, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	VFMADD231PS  5696(R15), Z30, K6, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	VFMADD231PS  5824(R15), Z30, K6, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	VFMADD231PS  5952(R15), Z30, K6, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	VFMADD231PS  6080(R15), Z30, K6, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	VFMADD231PS  6208(R15), Z30, K6, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	VFMADD231PS  6336(R15), Z30, K6, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VMOVDQU16.Z  (AX), K1, Z30
-	VPSLLD       $0x10, Z30, Z29
-	VPANDD       Z30, Z28, Z30
-	VMULPS       6400(R15), Z29, Z19
-	VFMADD231PS  6464(R15), Z30, Z19
-	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           asked1025
-	JMP          scores8
-
-whole1x1025:
-	LEAQ (R12)(R14*1), R9
-	CMPQ R9, BP
-	JA   asked1025
-
-whole1xagain1025:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	MOVL         -4(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   (SI)(R9*1)
-	VPSLLD       $0x10, (AX), Z29
-	VPANDD       (AX), Z28, Z30
-	VMULPS       5504(R15), Z29, Z16
-	VFMADD231PS  5568(R15), Z30, Z16
-	VFMADD231PS  Z29, Z31, Z0
-	VFMADD231PS  Z30, Z31, Z1
-	VBROADCASTSS 4(R11), Z31
-	MOVL         -8(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   64(SI)(R9*1)
-	VPSLLD       $0x10, 64(AX), Z29
-	VPANDD       64(AX), Z28, Z30
-	VMULPS       5632(R15), Z29, Z17
-	VFMADD231PS  5696(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z2
-	VFMADD231PS  Z30, Z31, Z3
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VBROADCASTSS 8(R11), Z31
-	MOVL         -12(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   128(SI)(R9*1)
-	VPSLLD       $0x10, 128(AX), Z29
-	VPANDD       128(AX), Z28, Z30
-	VMULPS       5760(R15), Z29, Z17
-	VFMADD231PS  5824(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z4
-	VFMADD231PS  Z30, Z31, Z5
-	VBROADCASTSS 12(R11), Z31
-	MOVL         -16(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   192(SI)(R9*1)
-	VPSLLD       $0x10, 192(AX), Z29
-	VPANDD       192(AX), Z28, Z30
-	VMULPS       5888(R15), Z29, Z18
-	VFMADD231PS  5952(R15), Z30, Z18
-	VFMADD231PS  Z29, Z31, Z6
-	VFMADD231PS  Z30, Z31, Z7
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VBROADCASTSS 16(R11), Z31
-	MOVL         -20(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   256(SI)(R9*1)
-	VPSLLD       $0x10, 256(AX), Z29
-	VPANDD       256(AX), Z28, Z30
-	VMULPS       6016(R15), Z29, Z17
-	VFMADD231PS  6080(R15), Z30, Z17
-	VFMADD231PS  Z29, Z31, Z8
-	VFMADD231PS  Z30, Z31, Z9
-	VBROADCASTSS 20(R11), Z31
-	MOVL         -24(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   320(SI)(R9*1)
-	VPSLLD       $0x10, 320(AX), Z29
-	VPANDD       320(AX), Z28, Z30
-	VMULPS       6144(R15), Z29, Z18
-	VFMADD231PS  6208(R15), Z30, Z18
-	VFMADD231PS  Z29, Z31, Z10
-	VFMADD231PS  Z30, Z31, Z11
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VBROADCASTSS 24(R11), Z31
-	MOVL         -28(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   384(SI)(R9*1)
-	VPSLLD       $0x10, 384(AX), Z29
-	VPANDD       384(AX), Z28, Z30
-	VMULPS       6272(R15), Z29, Z18
-	VFMADD231PS  6336(R15), Z30, Z18
-	VFMADD231PS  Z29, Z31, Z12
-	VFMADD231PS  Z30, Z31, Z13
-	VBROADCASTSS 28(R11), Z31
-	MOVL         -32(R8)(R14*1), R9
-	IMULQ        BX, R9
-	PREFETCHT0   448(SI)(R9*1)
-	VPSLLD       $0x10, 448(AX), Z29
-	VPANDD       448(AX), Z28, Z30
-	VMULPS       6400(R15), Z29, Z19
-	VFMADD231PS  6464(R15), Z30, Z19
-	VFMADD231PS  Z29, Z31, Z14
-	VFMADD231PS  Z30, Z31, Z15
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           whole1xagain1025
-	JMP          scores8
-
-done1025:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream1025
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage1025
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG      $0x48375262
-	WORD      $0xc072
-	VPERMW    Z8, Z29, Z8
-	VMOVDQU16 Z8, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG      $0x48275262
-	WORD      $0xd272
-	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG      $0x48175262
-	WORD      $0xe472
-	VPERMW    Z12, Z29, Z12
-	VMOVDQU16 Z12, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG      $0x48075262
-	WORD      $0xf672
-	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, (CX)
-	JMP       written
-
-stage1025:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	VMOVUPS Z8, 6016(R15)
-	VMOVUPS Z9, 6080(R15)
-	VMOVUPS Z10, 6144(R15)
-	VMOVUPS Z11, 6208(R15)
-	VMOVUPS Z12, 6272(R15)
-	VMOVUPS Z13, 6336(R15)
-	VMOVUPS Z14, 6400(R15)
-	VMOVUPS Z15, 6464(R15)
-	JMP     pairs
-
-stream1025:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG     $0x4857f262
-	WORD     $0xe472
-	VPERMW   Z4, Z29, Z4
-	VMOVNTPS Z4, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG     $0x4847f262
-	WORD     $0xf672
-	VPERMW   Z6, Z29, Z6
-	VMOVNTPS Z6, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG     $0x48375262
-	WORD     $0xc072
-	VPERMW   Z8, Z29, Z8
-	VMOVNTPS Z8, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG     $0x48275262
-	WORD     $0xd272
-	VPERMW   Z10, Z29, Z10
-	VMOVNTPS Z10, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG     $0x48175262
-	WORD     $0xe472
-	VPERMW   Z12, Z29, Z12
-	VMOVNTPS Z12, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG     $0x48075262
-	WORD     $0xf672
-	VPERMW   Z14, Z29, Z14
-	VMOVNTPS Z14, (CX)
-	JMP      written
-
-start2081:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5632(R15)
-	VMOVUPS     Z30, 5696(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5760(R15)
-	VMOVUPS     Z30, 5824(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5888(R15)
-	VMOVUPS     Z30, 5952(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 6016(R15)
-	VMOVUPS     Z30, 6080(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 6144(R15)
-	VMOVUPS     Z30, 6208(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 6272(R15)
-	VMOVUPS     Z30, 6336(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 6400(R15)
-	VMOVUPS     Z30, 6464(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
-	VPXORD      Z14, Z14, Z14
-	VPXORD      Z15, Z15, Z15
-	CMPQ        R8, R10
-	JAE         total16
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry2081:
-asked2081:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     8(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     24(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5888(R15), Z29, K5, Z18
-	VFMADD231PS 5952(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     32(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    6016(R15), Z29, K5, Z17
-	VFMADD231PS 6080(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z8
-	VFMADD231PS Z30, Z31, Z9
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     40(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    6144(R15), Z29, K5, Z18
-	VFMADD231PS 6208(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z10
-	VFMADD231PS Z30, Z31, Z11
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     48(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    6272(R15), Z29, K5, Z18
-	VFMADD231PS 6336(R15), Z30, K6, Z18
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z12
-	VFMADD231PS Z30, Z31, Z13
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared2<>+0(SB), Z31
-	VPERMPS     56(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      6400(R15), Z29, Z19
-	VFMADD231PS 6464(R15), Z30, Z19
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z14
-	VFMADD231PS Z30, Z31, Z15
-	VSHUFF32X4  $0x88, Z19, Z18, Z25
-	VSHUFF32X4  $0xdd, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x40, R11
-	CMPQ        R8, R12
-	JB          asked2081
-	JMP         scores16
-
-done2081:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream2081
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage2081
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG      $0x48375262
-	WORD      $0xc072
-	VPERMW    Z8, Z29, Z8
-	VMOVDQU16 Z8, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG      $0x48275262
-	WORD      $0xd272
-	VPERMW    Z10, Z29, Z10
-	VMOVDQU16 Z10, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG      $0x48175262
-	WORD      $0xe472
-	VPERMW    Z12, Z29, Z12
-	VMOVDQU16 Z12, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG      $0x48075262
-	WORD      $0xf672
-	VPERMW    Z14, Z29, Z14
-	VMOVDQU16 Z14, K1, (CX)
-	JMP       written
-
-stage2081:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	VMOVUPS Z8, 6016(R15)
-	VMOVUPS Z9, 6080(R15)
-	VMOVUPS Z10, 6144(R15)
-	VMOVUPS Z11, 6208(R15)
-	VMOVUPS Z12, 6272(R15)
-	VMOVUPS Z13, 6336(R15)
-	VMOVUPS Z14, 6400(R15)
-	VMOVUPS Z15, 6464(R15)
-	JMP     pairs
-
-stream2081:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG     $0x4857f262
-	WORD     $0xe472
-	VPERMW   Z4, Z29, Z4
-	VMOVNTPS Z4, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG     $0x4847f262
-	WORD     $0xf672
-	VPERMW   Z6, Z29, Z6
-	VMOVNTPS Z6, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG     $0x48375262
-	WORD     $0xc072
-	VPERMW   Z8, Z29, Z8
-	VMOVNTPS Z8, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG     $0x48275262
-	WORD     $0xd272
-	VPERMW   Z10, Z29, Z10
-	VMOVNTPS Z10, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG     $0x48175262
-	WORD     $0xe472
-	VPERMW   Z12, Z29, Z12
-	VMOVNTPS Z12, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG     $0x48075262
-	WORD     $0xf672
-	VPERMW   Z14, Z29, Z14
-	VMOVNTPS Z14, (CX)
-	JMP      written
-
-start2145:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5504(R15)
-	VMOVUPS     Z30, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5632(R15)
-	VMOVUPS     Z30, 5696(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMOVUPS     Z29, 5760(R15)
-	VMOVUPS     Z30, 5824(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMOVUPS     Z29, 5888(R15)
-	VMOVUPS     Z30, 5952(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	CMPQ        R8, R10
-	JAE         total16
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry2145:
-	CMPQ 192(DI), $0x00
-	JE   near2145
-
-asked2145:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	LEAQ        (R8)(R14*1), R9
-	CMPQ        R9, BP
-	CMOVQHI     BP, R9
-	MOVL        (R9), R9
-	IMULQ       BX, R9
-	ADDQ        SI, R9
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     32(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     48(R11), Z31, Z31
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5888(R15), Z29, Z18
-	VFMADD231PS 5952(R15), Z30, Z18
-	PREFETCHT0  (R9)
-	ADDQ        104(DI), R9
-	PREFETCHT0  (R9)
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x40, R11
-	CMPQ        R8, R12
-	JB          asked2145
-	JMP         scores16
-
-near2145:
-	MOVL        (R8), AX
-	ADDQ        $0x04, R8
-	IMULQ       BX, AX
-	ADDQ        SI, AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     (R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5504(R15), Z29, K5, Z16
-	VFMADD231PS 5568(R15), Z30, K6, Z16
-	VFMADD231PS Z29, Z31, Z0
-	VFMADD231PS Z30, Z31, Z1
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     16(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5632(R15), Z29, K5, Z17
-	VFMADD231PS 5696(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z2
-	VFMADD231PS Z30, Z31, Z3
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     32(R11), Z31, Z31
-	VPSLLD      $0x10, (AX), Z29
-	VPANDD      (AX), Z28, Z30
-	VMULPS.Z    5760(R15), Z29, K5, Z17
-	VFMADD231PS 5824(R15), Z30, K6, Z17
-	VFMADD231PS Z29, Z31, Z4
-	VFMADD231PS Z30, Z31, Z5
-	ADDQ        96(DI), AX
-	VMOVDQU32   shared4<>+0(SB), Z31
-	VPERMPS     48(R11), Z31, Z31
-	SUBQ        112(DI), AX
-	VMOVDQU16.Z (AX), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD      Z30, Z28, Z30
-	VMULPS      5888(R15), Z29, Z18
-	VFMADD231PS 5952(R15), Z30, Z18
-	VFMADD231PS Z29, Z31, Z6
-	VFMADD231PS Z30, Z31, Z7
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     Z16, (R13)
-	ADDQ        $0x40, R13
-	ADDQ        $0x40, R11
-	CMPQ        R8, R12
-	JB          near2145
-	JMP         scores16
-
-done2145:
-	MOVQ    48(DI), CX
-	IMULQ   DX, CX
-	ADDQ    40(DI), CX
-	ADDQ    168(DI), CX
-	TESTQ   $0x00000004, 184(DI)
-	JNZ     stream2145
-	TESTQ   $0x00000010, 184(DI)
-	JZ      stage2145
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VPERMW    Z0, Z29, Z0
-	VMOVDQU16 Z0, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG      $0x4867f262
-	WORD      $0xd272
-	VPERMW    Z2, Z29, Z2
-	VMOVDQU16 Z2, (CX)
-	ADDQ      152(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG      $0x4857f262
-	WORD      $0xe472
-	VPERMW    Z4, Z29, Z4
-	VMOVDQU16 Z4, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-	VMOVUPS   joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG      $0x4847f262
-	WORD      $0xf672
-	VPERMW    Z6, Z29, Z6
-	VMOVDQU16 Z6, K1, (CX)
-	JMP       written
-
-stage2145:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	JMP     pairs
-
-stream2145:
-	VMOVUPS joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG     $0x4877f262
-	WORD     $0xc072
-	VPERMW   Z0, Z29, Z0
-	VMOVNTPS Z0, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	VPERMW   Z2, Z29, Z2
-	VMOVNTPS Z2, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG     $0x4857f262
-	WORD     $0xe472
-	VPERMW   Z4, Z29, Z4
-	VMOVNTPS Z4, (CX)
-	ADDQ     152(DI), CX
-	VMOVUPS  joined<>+0(SB), Z29
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG     $0x4847f262
-	WORD     $0xf672
-	VPERMW   Z6, Z29, Z6
-	VMOVNTPS Z6, (CX)
-	JMP      written
-
-start2048:
-	MOVQ        64(DI), AX
-	IMULQ       DX, AX
-	ADDQ        56(DI), AX
-	ADDQ        88(DI), AX
-	MOVQ        AX, R9
-	ADDQ        64(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5504(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5568(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5632(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5696(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5760(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5824(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5888(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 5952(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6016(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6080(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6144(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6208(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6272(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6336(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	PREFETCHT0  (R9)
-	VPMOVZXWD   (AX), Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6400(R15)
-	ADDQ        96(DI), AX
-	ADDQ        96(DI), R9
-	SUBQ        112(DI), AX
-	PREFETCHT0  (R9)
-	VPMOVZXWD.Z (AX), K1, Z29
-	VPSLLD      $0x10, Z29, Z29
-	VMOVUPS     Z29, 6464(R15)
-	VPXORD      Z0, Z0, Z0
-	VPXORD      Z1, Z1, Z1
-	VPXORD      Z2, Z2, Z2
-	VPXORD      Z3, Z3, Z3
-	VPXORD      Z4, Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
-	VPXORD      Z14, Z14, Z14
-	VPXORD      Z15, Z15, Z15
-	CMPQ        R8, R10
-	JAE         total16
-	CMPQ        264(DI), $0x04
-	JE          batchFour512
-	CMPQ        264(DI), $0x08
-	JE          batchEight512
-	CMPQ        264(DI), $0x10
-	JE          batchSixteen512
-	JMP         batch512
-
-entry2048:
-asked2048:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         96(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         96(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         96(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         96(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         96(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         96(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         96(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         96(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         96(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         96(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	ADDQ         96(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         96(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	ADDQ         96(DI), R9
-	SUBQ         112(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z20
-	PREFETCHT0   (R9)
-	ADDQ         104(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           asked2048
-	JMP          scores16
-
-done2048:
-	MOVQ  48(DI), CX
-	IMULQ DX, CX
-	ADDQ  40(DI), CX
-	ADDQ  168(DI), CX
-	TESTQ $0x00000010, 184(DI)
-	JZ    stage2048
-
-	// VCVTNEPS2BF16 Z0, Y29
-	LONG      $0x487e6262
-	WORD      $0xe872
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z1, Y29
-	LONG      $0x487e6262
-	WORD      $0xe972
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z2, Y29
-	LONG      $0x487e6262
-	WORD      $0xea72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z3, Y29
-	LONG      $0x487e6262
-	WORD      $0xeb72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z4, Y29
-	LONG      $0x487e6262
-	WORD      $0xec72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z5, Y29
-	LONG      $0x487e6262
-	WORD      $0xed72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z6, Y29
-	LONG      $0x487e6262
-	WORD      $0xee72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z7, Y29
-	LONG      $0x487e6262
-	WORD      $0xef72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z8, Y29
-	LONG      $0x487e4262
-	WORD      $0xe872
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z9, Y29
-	LONG      $0x487e4262
-	WORD      $0xe972
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z10, Y29
-	LONG      $0x487e4262
-	WORD      $0xea72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z11, Y29
-	LONG      $0x487e4262
-	WORD      $0xeb72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z12, Y29
-	LONG      $0x487e4262
-	WORD      $0xec72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z13, Y29
-	LONG      $0x487e4262
-	WORD      $0xed72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-
-	// VCVTNEPS2BF16 Z14, Y29
-	LONG      $0x487e4262
-	WORD      $0xee72
-	VMOVDQU16 Y29, (CX)
-	ADDQ      152(DI), CX
-	SUBQ      160(DI), CX
-
-	// VCVTNEPS2BF16 Z15, Y29
-	LONG      $0x487e4262
-	WORD      $0xef72
-	VMOVDQU16 Y29, K1, (CX)
-	JMP       written
-
-stage2048:
-	VMOVUPS Z0, 5504(R15)
-	VMOVUPS Z1, 5568(R15)
-	VMOVUPS Z2, 5632(R15)
-	VMOVUPS Z3, 5696(R15)
-	VMOVUPS Z4, 5760(R15)
-	VMOVUPS Z5, 5824(R15)
-	VMOVUPS Z6, 5888(R15)
-	VMOVUPS Z7, 5952(R15)
-	VMOVUPS Z8, 6016(R15)
-	VMOVUPS Z9, 6080(R15)
-	VMOVUPS Z10, 6144(R15)
-	VMOVUPS Z11, 6208(R15)
-	VMOVUPS Z12, 6272(R15)
-	VMOVUPS Z13, 6336(R15)
-	VMOVUPS Z14, 6400(R15)
-	VMOVUPS Z15, 6464(R15)
-	JMP     singles
-
-scores1:
-	MOVQ    R12, CX
-	SUBQ    424(DI), CX
-	LEAQ    3456(R15), R12
-	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
-	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
-	VMOVUPS 3328(R15), Z27
-
-group1:
-	VMOVUPS     (R12), Z16
-	VMOVUPS     64(R12), Z17
-	VSHUFF32X4  $0x44, Z17, Z16, Z25
-	VSHUFF32X4  $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     128(R12), Z17
-	VMOVUPS     192(R12), Z18
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     256(R12), Z17
-	VMOVUPS     320(R12), Z18
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VMOVUPS     384(R12), Z18
-	VMOVUPS     448(R12), Z19
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     512(R12), Z17
-	VMOVUPS     576(R12), Z18
-	VSHUFF32X4  $0x44, Z18, Z17, Z25
-	VSHUFF32X4  $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VMOVUPS     640(R12), Z18
-	VMOVUPS     704(R12), Z19
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VMOVUPS     768(R12), Z18
-	VMOVUPS     832(R12), Z19
-	VSHUFF32X4  $0x44, Z19, Z18, Z25
-	VSHUFF32X4  $0xee, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VMOVUPS     896(R12), Z19
-	VMOVUPS     960(R12), Z20
-	VSHUFF32X4  $0x44, Z20, Z19, Z25
-	VSHUFF32X4  $0xee, Z20, Z19, Z26
-	VADDPS      Z26, Z25, Z19
-	VSHUFF32X4  $0x88, Z19, Z18, Z25
-	VSHUFF32X4  $0xdd, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     transposed<>+0(SB), Z24
-	VPERMPS     Z16, Z24, Z24
-	VMOVUPS     512(R11), Z23
-	VFMSUB213PS 1024(R11), Z24, Z23
-	KXNORW      K4, K4, K4
-	CMPQ        CX, $0x40
-	JAE         whole_1978
-	MOVQ        CX, R9
-	IMUL3Q      $0x01, R9, R9
-	SHRQ        $0x02, R9
-	MOVL        $0x0000ffff, AX
-	BZHIL       R9, AX, R9
-	KMOVW       R9, K4
-	MOVQ        392(DI), AX
-
-whole_1978:
-	VADDPS  Z23, Z27, K4, Z27
-	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
-	JNE     add1
-	MOVL    (R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3392(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x04
-	JE      placed1
-	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3396(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x08
-	JE      placed1
-	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3400(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x0c
-	JE      placed1
-	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3404(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x10
-	JE      placed1
-	MOVL    16(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3408(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x14
-	JE      placed1
-	MOVL    20(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3412(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x18
-	JE      placed1
-	MOVL    24(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3416(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x1c
-	JE      placed1
-	MOVL    28(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3420(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x20
-	JE      placed1
-	MOVL    32(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3424(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x24
-	JE      placed1
-	MOVL    36(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3428(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x28
-	JE      placed1
-	MOVL    40(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3432(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x2c
-	JE      placed1
-	MOVL    44(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3436(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x30
-	JE      placed1
-	MOVL    48(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3440(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x34
-	JE      placed1
-	MOVL    52(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3444(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x38
-	JE      placed1
-	MOVL    56(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3448(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	CMPQ    CX, $0x3c
-	JE      placed1
-	MOVL    60(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSS  3452(R15), X24
-	VMOVSS  X24, (AX)(R9*4)
-	JMP     placed1
-
-add1:
-	MOVL   (R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3392(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x04
-	JE     placed1
-	MOVL   4(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3396(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x08
-	JE     placed1
-	MOVL   8(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3400(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x0c
-	JE     placed1
-	MOVL   12(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3404(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x10
-	JE     placed1
-	MOVL   16(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3408(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x14
-	JE     placed1
-	MOVL   20(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3412(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x18
-	JE     placed1
-	MOVL   24(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3416(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x1c
-	JE     placed1
-	MOVL   28(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3420(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x20
-	JE     placed1
-	MOVL   32(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3424(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x24
-	JE     placed1
-	MOVL   36(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3428(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x28
-	JE     placed1
-	MOVL   40(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3432(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x2c
-	JE     placed1
-	MOVL   44(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3436(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x30
-	JE     placed1
-	MOVL   48(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3440(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x34
-	JE     placed1
-	MOVL   52(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3444(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x38
-	JE     placed1
-	MOVL   56(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3448(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-	CMPQ   CX, $0x3c
-	JE     placed1
-	MOVL   60(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSS 3452(R15), X24
-	VADDSS (AX)(R9*4), X24, X24
-	VMOVSS X24, (AX)(R9*4)
-
-placed1:
-	ADDQ    $0x00000400, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x40, R13
-	SUBQ    $0x40, CX
-	JA      group1
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total1
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total1:
-	VMOVUPS    3328(R15), Z27
-	VPERMILPS  $0xb1, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	VPERMILPS  $0x4e, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	VSHUFF32X4 $0xb1, Z27, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	VSHUFF32X4 $0x4e, Z27, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000081
-	JB         below_1979
-	JMP        done129
-
-below_1979:
-	JMP done128
-
-scores2:
-	MOVQ    R12, CX
-	SUBQ    424(DI), CX
-	LEAQ    3456(R15), R12
-	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
-	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
-	VMOVUPS 3328(R15), Z27
-
-group2:
-	VMOVUPS     (R12), Z16
-	VMOVUPS     64(R12), Z17
-	VSHUFF32X4  $0x88, Z17, Z16, Z25
-	VSHUFF32X4  $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     128(R12), Z17
-	VMOVUPS     192(R12), Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     256(R12), Z17
-	VMOVUPS     320(R12), Z18
-	VSHUFF32X4  $0x88, Z18, Z17, Z25
-	VSHUFF32X4  $0xdd, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VMOVUPS     384(R12), Z18
-	VMOVUPS     448(R12), Z19
-	VSHUFF32X4  $0x88, Z19, Z18, Z25
-	VSHUFF32X4  $0xdd, Z19, Z18, Z26
-	VADDPS      Z26, Z25, Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     transposed<>+0(SB), Z24
-	VPERMPS     Z16, Z24, Z24
-	VMOVUPS     512(R11), Z23
-	VFMSUB213PS 1024(R11), Z24, Z23
-	KXNORW      K4, K4, K4
-	CMPQ        CX, $0x20
-	JAE         whole_1980
-	MOVQ        CX, R9
-	IMUL3Q      $0x02, R9, R9
-	SHRQ        $0x02, R9
-	MOVL        $0x0000ffff, AX
-	BZHIL       R9, AX, R9
-	KMOVW       R9, K4
-	MOVQ        392(DI), AX
-
-whole_1980:
-	VADDPS  Z23, Z27, K4, Z27
-	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
-	JNE     add2
-	MOVL    (R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3392(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	CMPQ    CX, $0x04
-	JE      placed2
-	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3400(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	CMPQ    CX, $0x08
-	JE      placed2
-	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3408(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	CMPQ    CX, $0x0c
-	JE      placed2
-	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3416(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	CMPQ    CX, $0x10
-	JE      placed2
-	MOVL    16(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3424(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	CMPQ    CX, $0x14
-	JE      placed2
-	MOVL    20(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3432(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	CMPQ    CX, $0x18
-	JE      placed2
-	MOVL    24(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3440(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	CMPQ    CX, $0x1c
-	JE      placed2
-	MOVL    28(R13), R9
-	IMULQ   400(DI), R9
-	VMOVSD  3448(R15), X24
-	VMOVSD  X24, (AX)(R9*4)
-	JMP     placed2
-
-add2:
-	MOVL   (R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3392(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-	CMPQ   CX, $0x04
-	JE     placed2
-	MOVL   4(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3400(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-	CMPQ   CX, $0x08
-	JE     placed2
-	MOVL   8(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3408(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-	CMPQ   CX, $0x0c
-	JE     placed2
-	MOVL   12(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3416(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-	CMPQ   CX, $0x10
-	JE     placed2
-	MOVL   16(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3424(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-	CMPQ   CX, $0x14
-	JE     placed2
-	MOVL   20(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3432(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-	CMPQ   CX, $0x18
-	JE     placed2
-	MOVL   24(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3440(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-	CMPQ   CX, $0x1c
-	JE     placed2
-	MOVL   28(R13), R9
-	IMULQ  400(DI), R9
-	VMOVSD 3448(R15), X24
-	VMOVSD (AX)(R9*4), X25
-	VADDPS X25, X24, X24
-	VMOVSD X24, (AX)(R9*4)
-
-placed2:
-	ADDQ    $0x00000200, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x20, R13
-	SUBQ    $0x20, CX
-	JA      group2
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total2
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total2:
-	VMOVUPS    3328(R15), Z27
-	VPERMILPS  $0x4e, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	VSHUFF32X4 $0xb1, Z27, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	VSHUFF32X4 $0x4e, Z27, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000101
-	JB         below_1981
-	CMPQ       72(DI), $0x00000121
-	JB         below_1982
-	JMP        done289
-
-below_1982:
-	JMP done257
-
-below_1981:
-	JMP done256
-
-scores4:
-	MOVQ    R12, CX
-	SUBQ    424(DI), CX
-	LEAQ    3456(R15), R12
-	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
-	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
-	VMOVUPS 3328(R15), Z27
-
-group4:
-	VMOVUPS     (R12), Z16
-	VMOVUPS     64(R12), Z17
-	VSHUFPS     $0x44, Z17, Z16, Z25
-	VSHUFPS     $0xee, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     128(R12), Z17
-	VMOVUPS     192(R12), Z18
-	VSHUFPS     $0x44, Z18, Z17, Z25
-	VSHUFPS     $0xee, Z18, Z17, Z26
-	VADDPS      Z26, Z25, Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     transposed<>+0(SB), Z24
-	VPERMPS     Z16, Z24, Z24
-	VMOVUPS     512(R11), Z23
-	VFMSUB213PS 1024(R11), Z24, Z23
-	KXNORW      K4, K4, K4
-	CMPQ        CX, $0x10
-	JAE         whole_1983
-	MOVQ        CX, R9
-	IMUL3Q      $0x04, R9, R9
-	SHRQ        $0x02, R9
-	MOVL        $0x0000ffff, AX
-	BZHIL       R9, AX, R9
-	KMOVW       R9, K4
-	MOVQ        392(DI), AX
-
-whole_1983:
-	VADDPS  Z23, Z27, K4, Z27
-	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
-	JNE     add4
-	MOVL    (R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3392(R15), X24
-	VMOVUPS X24, (AX)(R9*4)
-	CMPQ    CX, $0x04
-	JE      placed4
-	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3408(R15), X24
-	VMOVUPS X24, (AX)(R9*4)
-	CMPQ    CX, $0x08
-	JE      placed4
-	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3424(R15), X24
-	VMOVUPS X24, (AX)(R9*4)
-	CMPQ    CX, $0x0c
-	JE      placed4
-	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3440(R15), X24
-	VMOVUPS X24, (AX)(R9*4)
-	JMP     placed4
-
-add4:
-	MOVL    (R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3392(R15), X24
-	VADDPS  (AX)(R9*4), X24, X24
-	VMOVUPS X24, (AX)(R9*4)
-	CMPQ    CX, $0x04
-	JE      placed4
-	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3408(R15), X24
-	VADDPS  (AX)(R9*4), X24, X24
-	VMOVUPS X24, (AX)(R9*4)
-	CMPQ    CX, $0x08
-	JE      placed4
-	MOVL    8(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3424(R15), X24
-	VADDPS  (AX)(R9*4), X24, X24
-	VMOVUPS X24, (AX)(R9*4)
-	CMPQ    CX, $0x0c
-	JE      placed4
-	MOVL    12(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3440(R15), X24
-	VADDPS  (AX)(R9*4), X24, X24
-	VMOVUPS X24, (AX)(R9*4)
-
-placed4:
-	ADDQ    $0x00000100, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x10, R13
-	SUBQ    $0x10, CX
-	JA      group4
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total4
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total4:
-	VMOVUPS    3328(R15), Z27
-	VSHUFF32X4 $0xb1, Z27, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	VSHUFF32X4 $0x4e, Z27, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000221
-	JB         below_1984
-	CMPQ       72(DI), $0x00000261
-	JB         below_1985
-	JMP        done609
-
-below_1985:
-	JMP done545
-
-below_1984:
-	CMPQ 72(DI), $0x00000201
-	JB   below_1986
-	JMP  done513
-
-below_1986:
-	JMP done512
-
-scores8:
-	MOVQ    R12, CX
-	SUBQ    424(DI), CX
-	LEAQ    3456(R15), R12
-	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
-	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
-	VMOVUPS 3328(R15), Z27
-
-group8:
-	VMOVUPS     (R12), Z16
-	VMOVUPS     64(R12), Z17
-	VSHUFPS     $0x88, Z17, Z16, Z25
-	VSHUFPS     $0xdd, Z17, Z16, Z26
-	VADDPS      Z26, Z25, Z16
-	VMOVUPS     transposed<>+0(SB), Z24
-	VPERMPS     Z16, Z24, Z24
-	VMOVUPS     512(R11), Z23
-	VFMSUB213PS 1024(R11), Z24, Z23
-	KXNORW      K4, K4, K4
-	CMPQ        CX, $0x08
-	JAE         whole_1987
-	MOVQ        CX, R9
-	IMUL3Q      $0x08, R9, R9
-	SHRQ        $0x02, R9
-	MOVL        $0x0000ffff, AX
-	BZHIL       R9, AX, R9
-	KMOVW       R9, K4
-	MOVQ        392(DI), AX
-
-whole_1987:
-	VADDPS  Z23, Z27, K4, Z27
-	VMOVUPS Z23, 3392(R15)
-	CMPQ    416(DI), $0x00
-	JNE     add8
-	MOVL    (R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3392(R15), Y24
-	VMOVUPS Y24, (AX)(R9*4)
-	CMPQ    CX, $0x04
-	JE      placed8
-	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3424(R15), Y24
-	VMOVUPS Y24, (AX)(R9*4)
-	JMP     placed8
-
-add8:
-	MOVL    (R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3392(R15), Y24
-	VADDPS  (AX)(R9*4), Y24, Y24
-	VMOVUPS Y24, (AX)(R9*4)
-	CMPQ    CX, $0x04
-	JE      placed8
-	MOVL    4(R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3424(R15), Y24
-	VADDPS  (AX)(R9*4), Y24, Y24
-	VMOVUPS Y24, (AX)(R9*4)
-
-placed8:
-	ADDQ    $0x00000080, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x08, R13
-	SUBQ    $0x08, CX
-	JA      group8
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total8
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total8:
-	VMOVUPS    3328(R15), Z27
-	VSHUFF32X4 $0x4e, Z27, Z27, Z24
-	VADDPS     Z24, Z27, Z27
-	MOVQ       328(DI), R9
-	IMULQ      DX, R9
-	ADDQ       320(DI), R9
-	MOVQ       272(DI), AX
-	KMOVW      AX, K2
-	VMOVUPS    Z27, K2, (R9)
-	CMPQ       72(DI), $0x00000421
-	JB         below_1988
-	CMPQ       72(DI), $0x00000461
-	JB         below_1989
-	JMP        done1121
-
-below_1989:
-	JMP done1057
-
-below_1988:
-	CMPQ 72(DI), $0x00000401
-	JB   below_1990
-	JMP  done1025
-
-below_1990:
-	JMP done1024
-
-scores16:
-	MOVQ    R12, CX
-	SUBQ    424(DI), CX
-	LEAQ    3456(R15), R12
-	MOVQ    R15, R11
-	ADDQ    432(DI), R11
-	MOVQ    392(DI), AX
-	MOVQ    408(DI), R13
-	SUBQ    8(DI), R13
-	ADDQ    424(DI), R13
-	VMOVUPS 3328(R15), Z27
-
-group16:
-	VMOVUPS     (R12), Z16
-	VMOVUPS     transposed<>+0(SB), Z24
-	VPERMPS     Z16, Z24, Z24
-	VMOVUPS     512(R11), Z23
-	VFMSUB213PS 1024(R11), Z24, Z23
-	KXNORW      K4, K4, K4
-	VADDPS      Z23, Z27, K4, Z27
-	VMOVUPS     Z23, 3392(R15)
-	CMPQ        416(DI), $0x00
-	JNE         add16
-	MOVL        (R13), R9
-	IMULQ       400(DI), R9
-	VMOVUPS     3392(R15), Z24
-	VMOVUPS     Z24, (AX)(R9*4)
-	JMP         placed16
-
-add16:
-	MOVL    (R13), R9
-	IMULQ   400(DI), R9
-	VMOVUPS 3392(R15), Z24
-	VADDPS  (AX)(R9*4), Z24, Z24
-	VMOVUPS Z24, (AX)(R9*4)
-
-placed16:
-	ADDQ    $0x00000040, R12
-	ADDQ    $0x40, R11
-	ADDQ    $0x04, R13
-	SUBQ    $0x04, CX
-	JA      group16
-	VMOVUPS Z27, 3328(R15)
-	XORQ    $0x00000640, 432(DI)
-	CMPQ    R8, R10
-	JAE     total16
-	CMPQ    264(DI), $0x04
-	JE      batchFour512
-	CMPQ    264(DI), $0x08
-	JE      batchEight512
-	CMPQ    264(DI), $0x10
-	JE      batchSixteen512
-	JMP     batch512
-
-total16:
-	VMOVUPS 3328(R15), Z27
-	MOVQ    328(DI), R9
-	IMULQ   DX, R9
-	ADDQ    320(DI), R9
-	MOVQ    272(DI), AX
-	KMOVW   AX, K2
-	VMOVUPS Z27, K2, (R9)
-	CMPQ    72(DI), $0x00000821
-	JB      below_1991
-	CMPQ    72(DI), $0x00000861
-	JB      below_1992
-	JMP     done2145
-
-below_1992:
-	JMP done2081
-
-below_1991:
-	JMP done2048
-
-singles:
-	LEAQ   5504(R15), AX
-	MOVQ   144(DI), R9
-	SUBQ   168(DI), CX
-	KXNORD K2, K2, K2
-
-singlesrun:
-	ADDQ 176(DI), AX
-	MOVQ 80(DI), R13
-	MOVQ CX, R10
-
-singlesload:
-	CMPQ  R13, $0x01
-	JNE   singlesput
-	CMPQ  R9, $0x01
-	JNE   singlesput
-	SUBQ  160(DI), R10
-	KMOVD K1, K2
-
-singlesput:
-	VMOVUPS     (AX), Z0
-	TESTQ       $0x00000002, 184(DI)
-	JZ          singleswide
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPMOVDW     Z29, K2, (R10)
-	ADDQ        $0x20, R10
-	JMP         singlesnext
-
-singleswide:
-	VMOVUPS Z0, K2, (R10)
-	ADDQ    $0x00000040, R10
-
-singlesnext:
-	ADDQ $0x00000040, AX
-	DECQ R13
-	JNZ  singlesload
-	ADDQ 152(DI), CX
-	DECQ R9
-	JNZ  singlesrun
-	JMP  written
-
-pairs:
-	LEAQ   5504(R15), AX
-	MOVQ   144(DI), R9
-	SUBQ   168(DI), CX
-	KXNORD K2, K2, K2
-
-pairsrun:
-	ADDQ 176(DI), AX
-	MOVQ 80(DI), R13
-	MOVQ CX, R10
-
-pairsload:
-	CMPQ  R13, $0x01
-	JNE   pairsput
-	CMPQ  R9, $0x01
-	JNE   pairsput
-	SUBQ  160(DI), R10
-	KMOVD K1, K2
-
-pairsput:
-	VMOVUPS     (AX), Z0
-	VMOVUPS     64(AX), Z1
-	TESTQ       $0x00000002, 184(DI)
-	JZ          pairswide
-	VPSRLD      $0x10, Z0, Z29
-	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
-	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
-	VPADDD      Z0, Z29, Z29
-	VPSRLD      $0x10, Z29, Z29
-	VCMPPS      $0x03, Z0, Z0, K3
-	VPSRLD      $0x10, Z0, K3, Z29
-	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
-	VPSRLD      $0x10, Z1, Z30
-	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
-	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
-	VPADDD      Z1, Z30, Z30
-	VPSRLD      $0x10, Z30, Z30
-	VCMPPS      $0x03, Z1, Z1, K3
-	VPSRLD      $0x10, Z1, K3, Z30
-	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
-	VPSLLD      $0x10, Z30, Z30
-	VPORD       Z29, Z30, Z0
-	VMOVDQU16   Z0, K2, (R10)
-	ADDQ        $0x40, R10
-	JMP         pairsnext
-
-pairswide:
-	VMOVUPS   interleaved<>+0(SB), Z29
-	VMOVUPS   interleaved<>+64(SB), Z30
-	VPERMI2PS Z1, Z0, Z29
-	VPERMI2PS Z1, Z0, Z30
-	VMOVAPS   Z29, Z0
-	VMOVAPS   Z30, Z1
-	KSHIFTRD  $0x10, K2, K4
-	VMOVUPS   Z1, K4, 64(R10)
-	VMOVUPS   Z0, K2, (R10)
-	ADDQ      $0x00000080, R10
-
-pairsnext:
-	ADDQ $0x00000080, AX
-	DECQ R13
-	JNZ  pairsload
-	ADDQ 152(DI), CX
-	DECQ R9
-	JNZ  pairsrun
-
-written:
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row
-	SFENCE
-	VZEROUPPER
-	RET
-
 // func headGrad512b16(a *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F
 TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
-	ADDQ         184(DI), SI
+	ADDQ         168(DI), SI
 	MOVQ         32(DI), BX
-	MOVQ         72(DI), R11
-	MOVQ         80(DI), R12
-	MOVQ         88(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
+	MOVQ         64(DI), R11
+	MOVQ         72(DI), R12
+	MOVQ         80(DI), R13
+	MOVQ         96(DI), R14
+	MOVQ         104(DI), BP
 	MOVQ         (DI), R9
 	MOVQ         (R9), R9
 	MOVQ         8(DI), R8
 	LEAQ         (R8)(R9*4), R8
 	XORQ         DX, DX
-	MOVQ         56(DI), R9
+	MOVQ         200(DI), R9
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	VMOVDQU32    384(R13), Z16
@@ -18934,10 +13358,10 @@ TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	VMOVDQU32    896(R13), Z24
 	VMOVDQU32    960(R13), Z25
 	MOVQ         40(DI), CX
-	MOVQ         160(DI), R9
-	MOVQ         152(DI), R15
-	MOVQ         176(DI), R10
-	MOVQ         144(DI), AX
+	MOVQ         152(DI), R9
+	MOVQ         144(DI), R15
+	MOVQ         160(DI), R10
+	MOVQ         136(DI), AX
 	KMOVW        AX, K2
 	MOVQ         SI, AX
 	VMOVUPS      (R9), Z0
@@ -18958,37 +13382,37 @@ TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	VMOVUPS      960(R9), Z15
 	TESTQ        CX, CX
 	JZ           row
-	ADDQ         184(DI), CX
+	ADDQ         168(DI), CX
 
 row:
 	VMOVUPS.Z (R11), K2, Z26
 	TESTQ     CX, CX
 	JZ        added
-	TESTQ     $0x00000010, 64(DI)
+	TESTQ     $0x00000010, 56(DI)
 	JZ        rounded
 	CMPQ      R10, $0x05
-	JAE       above_2001
+	JAE       above_1415
 	CMPQ      R10, $0x03
-	JAE       above_2002
+	JAE       above_1416
 	CMPQ      R10, $0x02
-	JB        load_1993
-	JMP       load_1994
+	JB        load_1407
+	JMP       load_1408
 
-above_2002:
+above_1416:
 	CMPQ R10, $0x04
-	JB   load_1995
-	JMP  load_1996
+	JB   load_1409
+	JMP  load_1410
 
-above_2001:
+above_1415:
 	CMPQ R10, $0x07
-	JAE  above_2003
+	JAE  above_1417
 	CMPQ R10, $0x06
-	JB   load_1997
-	JMP  load_1998
+	JB   load_1411
+	JMP  load_1412
 
-above_2003:
+above_1417:
 	CMPQ        R10, $0x08
-	JB          load_1999
+	JB          load_1413
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -19006,7 +13430,7 @@ above_2003:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -448(CX)
 
-load_1999:
+load_1413:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -19024,7 +13448,7 @@ load_1999:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -384(CX)
 
-load_1998:
+load_1412:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -19042,7 +13466,7 @@ load_1998:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -320(CX)
 
-load_1997:
+load_1411:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -19058,7 +13482,7 @@ load_1997:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -256(CX)
 
-load_1996:
+load_1410:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -19074,7 +13498,7 @@ load_1996:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -192(CX)
 
-load_1995:
+load_1409:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -19090,7 +13514,7 @@ load_1995:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -128(CX)
 
-load_1994:
+load_1408:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -19106,7 +13530,7 @@ load_1994:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -64(CX)
 
-load_1993:
+load_1407:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -19127,28 +13551,28 @@ dz:
 
 added:
 	CMPQ R10, $0x05
-	JAE  above_2012
+	JAE  above_1426
 	CMPQ R10, $0x03
-	JAE  above_2013
+	JAE  above_1427
 	CMPQ R10, $0x02
-	JB   load_2004
-	JMP  load_2005
+	JB   load_1418
+	JMP  load_1419
 
-above_2013:
+above_1427:
 	CMPQ R10, $0x04
-	JB   load_2006
-	JMP  load_2007
+	JB   load_1420
+	JMP  load_1421
 
-above_2012:
+above_1426:
 	CMPQ R10, $0x07
-	JAE  above_2014
+	JAE  above_1428
 	CMPQ R10, $0x06
-	JB   load_2008
-	JMP  load_2009
+	JB   load_1422
+	JMP  load_1423
 
-above_2014:
+above_1428:
 	CMPQ        R10, $0x08
-	JB          load_2010
+	JB          load_1424
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(AX), Z29
@@ -19159,7 +13583,7 @@ above_2014:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
 
-load_2010:
+load_1424:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(AX), Z29
@@ -19170,7 +13594,7 @@ load_2010:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
 
-load_2009:
+load_1423:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(AX), Z29
@@ -19181,7 +13605,7 @@ load_2009:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z5
 
-load_2008:
+load_1422:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(AX), Z29
 	VMOVUPS     -256(AX), Z30
@@ -19190,7 +13614,7 @@ load_2008:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS Z30, Z31, Z7
 
-load_2007:
+load_1421:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(AX), Z29
 	VMOVUPS     -192(AX), Z30
@@ -19199,7 +13623,7 @@ load_2007:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS Z30, Z31, Z9
 
-load_2006:
+load_1420:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(AX), Z29
 	VMOVUPS     -128(AX), Z30
@@ -19208,7 +13632,7 @@ load_2006:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS Z30, Z31, Z11
 
-load_2005:
+load_1419:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(AX), Z29
 	VMOVUPS     -64(AX), Z30
@@ -19217,7 +13641,7 @@ load_2005:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS Z30, Z31, Z13
 
-load_2004:
+load_1418:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -19251,28 +13675,28 @@ load_2004:
 
 rounded:
 	CMPQ R10, $0x05
-	JAE  above_2023
+	JAE  above_1437
 	CMPQ R10, $0x03
-	JAE  above_2024
+	JAE  above_1438
 	CMPQ R10, $0x02
-	JB   load_2015
-	JMP  load_2016
+	JB   load_1429
+	JMP  load_1430
 
-above_2024:
+above_1438:
 	CMPQ R10, $0x04
-	JB   load_2017
-	JMP  load_2018
+	JB   load_1431
+	JMP  load_1432
 
-above_2023:
+above_1437:
 	CMPQ R10, $0x07
-	JAE  above_2025
+	JAE  above_1439
 	CMPQ R10, $0x06
-	JB   load_2019
-	JMP  load_2020
+	JB   load_1433
+	JMP  load_1434
 
-above_2025:
+above_1439:
 	CMPQ        R10, $0x08
-	JB          load_2021
+	JB          load_1435
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -19302,7 +13726,7 @@ above_2025:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -448(CX)
 
-load_2021:
+load_1435:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -19332,7 +13756,7 @@ load_2021:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -384(CX)
 
-load_2020:
+load_1434:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -19362,7 +13786,7 @@ load_2020:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -320(CX)
 
-load_2019:
+load_1433:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -19390,7 +13814,7 @@ load_2019:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -256(CX)
 
-load_2018:
+load_1432:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -19418,7 +13842,7 @@ load_2018:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -192(CX)
 
-load_2017:
+load_1431:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -19446,7 +13870,7 @@ load_2017:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -128(CX)
 
-load_2016:
+load_1430:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -19474,7 +13898,7 @@ load_2016:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -64(CX)
 
-load_2015:
+load_1429:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29

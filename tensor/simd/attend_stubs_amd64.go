@@ -39,11 +39,6 @@ func attendGrad512(a *byte)
 //go:noescape
 func headGrad512(a *byte)
 
-// attendGrad512b16 computes an attendGradArgs.
-//
-//go:noescape
-func attendGrad512b16(a *byte)
-
 // headGrad512b16 computes the rows of an attendRowArgs.
 //
 //go:noescape

@@ -131,7 +131,7 @@ func headDotGradFast(level Level, a *HeadDots) bool {
 			ptr: &noEntries, rows: a.Rows, weights: &a.Score.F32[0], gap: 4 * a.Score.Stride, heads: 1<<a.Heads - 1,
 			patterns: pattern(heads[:], c, cols, a.Width, bf16), zbuf: &sum[0], z: unsafe.Pointer(&row[0]),
 		}
-		s.headShape, s.mask = panelShape(cols, bf16)
+		s.headShape, s.tail = panelShape(cols, bf16)
 		s.src, s.srcStride = a.Z.at(0, c)
 		if hasDZ {
 			s.dst, s.dstStride = a.DZ.at(0, c)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"math/bits"
-	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -16,10 +14,10 @@ import (
 // a head: coefficients of a batch, its wide rows, gradients of its scores. An exponential is a chain of instructions that wait for
 // each other, so a batch has several under way. Coefficients are made one batch ahead, so that nobody waits for them,
 // and all of it is in flight at once: what is computed hides behind the wide rows that are waited for. What
-// depends on how heads lie in vectors is in the body of a shape; the rest is shared, and goes back to the shape by comparing.
+// depends on how heads lie in vectors is in the loops of a shape over its entries (entries.go); all else is shared by the shapes of both types.
 
 var backFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "z", "zStride",
-	"shape", "each", "whole", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "runs", "dstHead", "dstShift", "dstWhole", "unused", "mode", "loop", "prefetch", "last", "ask", "buf",
+	"each", "whole", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "kind", "places", "few", "mode", "loop", "prefetch", "last", "ask", "buf",
 	"packed", "packStride", "packLanes", "lanes", "together", "heads", "groupBytes", "batchBytes", "tables", "left", "leftStride", "dleft", "dleftStride",
 	"slope", "drop", "threshold", "scale", "keys", "srcIDs", "firstSrc", "edge", "edgeStride", "perm", "add",
 	// Room: where the batch starts, which half of the coefficients' room is its own, and how far coefficients are.
@@ -34,6 +32,8 @@ var (
 	each     = RCX                      // loads a run, while wide rows are added up
 	headMask = []OpmaskPhysical{K5, K6} // of a head's last vector or, of bfloat16, of its even and odd columns
 	entries  = K4                       // the lanes of a group's entries
+
+	scoreTotal = Z27 // gradients of a row's scores, while there are any
 	// Of the group that coefficients are made for:
 	next      = R12 // its first entry; batchEnd is set later
 	coefLanes = K7  // its lanes
@@ -61,19 +61,14 @@ const (
 	atZ     = atParts + 64*batchEntries
 )
 
-func fmtHeads(name string, heads int) string { return fmt.Sprintf("%s%d", name, heads) }
-
 func inBuf(at int) Mem { return Mem{Base: buf, Disp: at} }
 
 // backward is the backward pass of rows whose heads, a power of two, are the shape's.
-func backward(bf16 bool) {
-	f, name := backFields, "attendGrad512"
-	if bf16 {
-		name += "b16"
-	}
-	TEXT(name, NOSPLIT, "func(a *byte)")
+func backward() {
+	f := backFields
+	TEXT("attendGrad512", NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
-	Doc(name + " computes an attendGradArgs.")
+	Doc("attendGrad512 computes an attendGradArgs.")
 	Load(Param("a"), args)
 	f.load("src", src)
 	ADDQ(f.mem("whole"), src)
@@ -94,27 +89,45 @@ func backward(bf16 bool) {
 
 	MOVQ(index, f.mem("coefIndex"))
 	MOVQ(index, f.mem("coefEnd"))
-	toBatch()
+	Label("batch")
+	for _, p := range []together{4, 8, 16} {
+		CMPQ(f.mem("together"), U8(p))
+		JE(LabelRef(p.name("batch")))
+	}
+	for _, p := range []together{0, 4, 8, 16} {
+		p.coefficients()
+	}
 	Label("row")
 	f.load("ptr", tmp)
 	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
 	f.load("index", tmp)
 	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
-	VPXORD(Z16, Z16, Z16)
-	VMOVUPS(Z16, inBuf(atTotal))
-	toShape("start", bf16, 0)
-	for _, p := range []together{0, 4, 8, 16} {
-		p.coefficients(bf16)
+	copyRow(f, inBuf(atZ), "copied")
+	Label("copied")
+	for _, v := range sums {
+		VPXORD(v, v, v)
 	}
-	eachFolded(bf16, folded.backBody)
+	VPXORD(scoreTotal, scoreTotal, scoreTotal)
+	VMOVUPS(scoreTotal, inBuf(atTotal))
+	CMPQ(index, end)
+	JB(LabelRef("batch"))
+	JMP(LabelRef("total"))
+	for _, l := range entryLoops() {
+		if l.blocks > 0 {
+			l.wholeEntries()
+		} else {
+			l.entries()
+		}
+	}
 	for heads := 1; heads <= 16; heads *= 2 {
-		scores(bf16, heads)
+		scores(heads)
 	}
-	if bf16 {
-		storeStaged(f, inBuf(atZ), part, false)
-		JMP(LabelRef("written"))
-		storeStaged(f, inBuf(atZ), part, true)
-	}
+	Label("total")
+	f.loadRow("dleft", row, tmp)
+	f.load("heads", at)
+	KMOVW(at.As32(), K2)
+	VMOVUPS(scoreTotal, K2, Mem{Base: tmp})
+	storeRow(f, inBuf(atZ), "written")
 	Label("written")
 	INCQ(row)
 	CMPQ(row, f.mem("rows"))
@@ -122,18 +135,6 @@ func backward(bf16 bool) {
 	SFENCE() // for rows that went past the caches
 	VZEROUPPER()
 	RET()
-}
-
-// toShape goes on at a label of the shape's, which has so many heads (0: any).
-func toShape(label string, bf16 bool, heads int) {
-	var list []folded
-	eachFolded(bf16, func(t folded) {
-		if heads == 0 || heads == t.heads {
-			list = append(list, t)
-		}
-	})
-	slices.SortFunc(list, func(a, b folded) int { return a.shape() - b.shape() })
-	bisect(backFields.mem("shape"), list, func(t folded) string { return t.label(label) }, folded.shape)
 }
 
 // coefRow moves on to the next row that has entries, whose coefficients are to be made. What they take of the row goes to memory, since
@@ -268,7 +269,7 @@ func (p together) askSmall(f fields) {
 
 // coefficients makes those of the batch that follows, of any number of heads or of four or eight that lie together. Then it
 // goes on with the wide rows of the batch whose coefficients were made before.
-func (p together) coefficients(bf16 bool) {
+func (p together) coefficients() {
 	f := backFields
 	name := func(s string) string { return p.name(s) }
 	s, t, n, factor, alpha, c, delta := Z16, Z17, Z18, Z19, Z20, Z21, Z22
@@ -363,7 +364,13 @@ func (p together) coefficients(bf16 bool) {
 	MOVQ(index, f.mem("first"))
 	MOVQ(Mem{Base: weight, Disp: atEnd}, batchEnd)
 	LEAQ(inBuf(atParts), part)
-	toShape("entry", bf16, int(p))
+	var loops []entryLoop
+	for _, l := range entryLoops() {
+		if l.heads == int(p) || p == 0 && l.heads < 4 {
+			loops = append(loops, l)
+		}
+	}
+	bisect(f.mem("loop"), loops, entryLoop.label, entryLoop.number)
 }
 
 // gatherEntries loads float32 or words at base + 4·index in coefLanes; others become 0.
@@ -371,103 +378,4 @@ func gatherEntries(base GPPhysical, disp int, index, to VecPhysical) {
 	KMOVW(coefLanes, K2)
 	VPXORD(to, to, to)
 	VGATHERDPS(Mem{Base: base, Index: index, Scale: 4, Disp: disp}, K2, to)
-}
-
-// backBody is a row's start, an entry, and its end.
-func (t folded) backBody() {
-	f := backFields
-	Label(t.label("start"))
-	f.loadRow("z", row, at)
-	ADDQ(f.mem("whole"), at)
-	// Entries from anywhere keep the processor from seeing that sources follow each other.
-	MOVQ(at, tmp)
-	ADDQ(f.mem("zStride"), tmp)
-	t.copyZ(f, at, inBuf(atZ), tmp)
-	for v := range t.sums() {
-		VPXORD(sums[v], sums[v], sums[v])
-	}
-	CMPQ(index, end)
-	JAE(LabelRef(fmtHeads("total", t.heads)))
-	toBatch()
-
-	Label(t.label("entry"))
-	if t.least < t.most {
-		f.load("each", each)
-	}
-	loops := t.entryLoops()
-	for _, l := range loops[1:] {
-		CMPQ(f.mem("loop"), U8(l.number))
-		JE(LabelRef(t.label(l.name)))
-	}
-	for _, l := range loops {
-		if l.blocks > 0 {
-			t.wholeEntries(l)
-		} else {
-			t.entries(l)
-		}
-	}
-
-	Label(t.label("done"))
-	f.loadRow("dst", row, dst)
-	ADDQ(f.mem("dstWhole"), dst)
-	t.storeHeads(f)
-}
-
-// toBatch goes on with the next batch.
-func toBatch() {
-	for _, p := range []together{4, 8, 16} {
-		CMPQ(backFields.mem("together"), U8(p))
-		JE(LabelRef(p.name("batch")))
-	}
-	JMP(LabelRef(together(0).name("batch")))
-}
-
-// storeHeads writes the row in sums to dst. Behind a head's end come columns of the next, which is stored later.
-func (t folded) storeHeads(f fields) {
-	row := loop{from: dst, headBytes: f.mem("dstHead"), each: f.mem("each"), load: t.store}
-	streams := t.pairs() || !t.bf16 // half a block is no line
-	if streams {
-		TESTQ(U32(modeStream), f.mem("mode"))
-		JNZ(LabelRef(t.label("stream")))
-	}
-	if t.bf16 {
-		TESTQ(U32(modeNative), f.mem("mode"))
-		JZ(LabelRef(t.label("stage")))
-	}
-	t.eachVector(row, f.mem("dstShift"))
-	JMP(LabelRef("written"))
-	if t.bf16 {
-		Label(t.label("stage"))
-		stageSums(inBuf(atZ), t.sums())
-		JMP(LabelRef(stageName(t.pairs())))
-	}
-	if streams {
-		Label(t.label("stream"))
-		row.load = func(r, v int, to Mem) { VMOVNTPS(t.rounded(r, v), to) }
-		t.eachLine(row)
-		JMP(LabelRef("written"))
-	}
-}
-
-// rounded is load v of run r as dst has it: as summed or, if a block, in bfloat16.
-func (t folded) rounded(r, v int) VecPhysical {
-	i := t.slot(r, v)
-	if !t.pairs() {
-		return sums[i]
-	}
-	lanes.JoinNative(sums[2*i], sums[2*i+1], x)
-	return sums[2*i]
-}
-
-// store writes load v of run r.
-func (t folded) store(r, v int, to Mem) {
-	switch sum, last := t.rounded(r, v), t.last(r, v); {
-	case t.bf16 && t.single:
-		lanes.RoundOne(sum, x.AsY())
-		storeWords(x.AsY(), to, last)
-	case t.pairs():
-		storeWords(sum, to, last)
-	default:
-		storeVector(sum, to, last)
-	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -10,95 +11,105 @@ import (
 	"starling/tensor/simd/asm/lanes"
 )
 
-// entryLoop is a loop over wide rows, by how it asks for those that come later: between the lines that are summed, since all at
+// entryLoop is a loop over wide rows of a shape, by how it asks for those that come later: between the lines that are summed, since all at
 // once keep what is computed from hiding behind them.
 type entryLoop struct {
-	name   string
-	number int
+	folded
+	way    int
 	ask    func(Op)
 	blocks int // of a head, where heads are so many whole ones
 }
 
-// entryLoops lists the shape's loops. Float32 rows of eight lines and more that are in no cache are asked for
+// entryLoops lists the loops in the order of their numbers. Float32 rows of eight lines and more that are in no cache are asked for
 // into the second-level one only: the first has sixteen places for lines under way, which all others would wait for. Rows of one head, or
 // few loads, that are in cache are so soon done that asking for them takes 1.05 to 1.1 times as long; of others it makes no difference.
-func (t folded) entryLoops() []entryLoop {
-	list := []entryLoop{{name: "asked", number: 1, ask: PREFETCHT0}}
-	if t.heads == 1 || t.count*t.most <= 4 {
-		list = append(list, entryLoop{name: "near"})
-	}
-	switch {
-	case t.pairs() && t.share == 1 && t.heads >= 4:
-		for n := t.least; n <= t.most; n++ {
-			list = append(list, entryLoop{fmt.Sprintf("whole%dx", n), 1 + n, PREFETCHT0, n})
+func entryLoops() (list []entryLoop) {
+	eachFolded(func(t folded) {
+		if t.heads == 1 || t.count*t.most <= 4 {
+			list = append(list, entryLoop{folded: t})
 		}
-	case !t.bf16 && t.share == 1 && t.count*t.most >= 8:
-		list = append(list, entryLoop{name: "far", number: 2, ask: PREFETCHT1})
-	}
+		list = append(list, t.asked())
+		switch {
+		case t.kind == pairs && t.share == 1 && t.heads >= 4:
+			for n := t.least; n <= t.most; n++ {
+				list = append(list, entryLoop{t, 1 + n, PREFETCHT0, n})
+			}
+		case t.kind == floats && t.share == 1 && t.count*t.most >= 8:
+			list = append(list, entryLoop{folded: t, way: 2, ask: PREFETCHT1})
+		}
+	})
+	slices.SortFunc(list, func(a, b entryLoop) int { return a.number() - b.number() })
 	return list
 }
+
+func (t folded) asked() entryLoop { return entryLoop{folded: t, way: 1, ask: PREFETCHT0} }
+
+func (l entryLoop) number() int   { return 8*l.shape() + l.way }
+func (l entryLoop) label() string { return fmt.Sprintf("loop%d", l.number()) }
 
 // wholeEntries is entries for the usual shapes of bfloat16, rows of whole lines and heads of so many. Where rows are in cache it is
 // instructions that limit, and here are a third less. Lines that are asked for one after the other are of different rows, as in sums over
 // neighbours (asm/sparse, askLine): the nearer the farther in the row.
-func (t folded) wholeEntries(l entryLoop) {
-	Label(t.label(l.name))
+func (l entryLoop) wholeEntries() {
+	Label(l.label())
 	LEAQ(Mem{Base: batchEnd, Index: ahead, Scale: 1}, tmp)
 	CMPQ(tmp, last)
-	JA(LabelRef(t.label("asked"))) // few are left
-	again := t.label(l.name + "again")
+	JA(LabelRef(l.asked().label())) // few are left
+	again := l.label() + "again"
 	Label(again)
 	entryRow()
 	s := stack{}
-	for r := range t.heads {
+	for r := range l.heads {
 		q := s.push(0)
 		VBROADCASTSS(Mem{Base: weight, Disp: 4 * r}, w)
 		for v := l.blocks - 1; v >= 0; v-- {
-			line, i := 64*(r*l.blocks-v), t.slot(r, v)
+			line, to := 64*(r*l.blocks-v), l.sum(r, v)
 			MOVL(Mem{Base: index, Index: ahead, Scale: 1, Disp: -4 * ((r+1)*l.blocks - v)}, tmp.As32())
 			IMULQ(stride, tmp)
 			l.ask(Mem{Base: src, Index: tmp, Scale: 1, Disp: line})
 			lanes.SplitBF16By(upper, Mem{Base: at, Disp: line}, x, y, false, K1)
-			if z := inBuf(atZ + t.z(r, v)); v == l.blocks-1 {
+			if z := l.z(r, v); v == l.blocks-1 {
 				VMULPS(z, x, q)
 				VFMADD231PS(z.Offset(64), y, q)
 			} else {
 				VFMADD231PS(z, x, q)
 				VFMADD231PS(z.Offset(64), y, q)
 			}
-			VFMADD231PS(x, w, sums[2*i])
-			VFMADD231PS(y, w, sums[2*i+1])
+			VFMADD231PS(x, w, to[0])
+			VFMADD231PS(y, w, to[1])
 		}
 		s.fold()
 	}
-	t.nextEntry(s.top(), again)
+	l.nextEntry(s.top(), again)
 }
 
 // entries goes through the wide rows of a batch.
-func (t folded) entries(l entryLoop) {
-	f := backFields
-	Label(t.label(l.name))
+func (l entryLoop) entries() {
+	f, again := backFields, l.label()
+	Label(again)
+	if l.least < l.most {
+		f.load("each", each)
+		again += "again"
+		Label(again)
+	}
 	entryRow()
 	if l.ask != nil {
 		askRow(Mem{Base: index, Index: ahead, Scale: 1})
 	}
-	q := t.dotProducts(f, at, each, func(r int) {
-		t.weights(r)
+	q := l.dotProducts(f, func(r int) {
+		l.weights(r)
 		if l.ask != nil && r > 0 {
 			ADDQ(f.mem("headBytes"), tmp)
 		}
-	}, func(r, v int) Mem { return inBuf(atZ + t.z(r, v)) }, func(r, v int) {
+	}, func(r, v int) {
 		if l.ask != nil {
-			t.askLine(l.ask, r, v)
+			l.askLine(l.ask, r, v)
 		}
-		if i := t.slot(r, v); t.pairs() {
-			VFMADD231PS(x, w, sums[2*i])
-			VFMADD231PS(y, w, sums[2*i+1])
-		} else {
-			VFMADD231PS(x, w, sums[i])
+		for i, to := range l.sum(r, v) {
+			VFMADD231PS([]VecPhysical{x, y}[i], w, to)
 		}
 	})
-	t.nextEntry(q, t.label(l.name))
+	l.nextEntry(q, again)
 }
 
 // nextEntry leaves an entry's half-made dot products in parts and goes on with the batch's next, or gradients of its scores.
@@ -108,7 +119,7 @@ func (t folded) nextEntry(q VecPhysical, again string) {
 	ADDQ(U8(4*t.heads), weight)
 	CMPQ(index, batchEnd)
 	JB(LabelRef(again))
-	JMP(LabelRef(fmtHeads("scores", t.heads)))
+	JMP(LabelRef(fmt.Sprintf("scores%d", t.heads)))
 }
 
 // askLine asks for load v of run r of the row at tmp.

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"math/bits"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
-
-	"starling/tensor/simd/asm/lanes"
 )
 
 // Dot products of rows, a head at a time. A head's products are added up in a vector, and sums over the lanes of sixteen such vectors are made at once, as a tree: two
@@ -20,81 +17,59 @@ import (
 // of a half or a quarter of a vector or block that share one, is a run of loads. Heads of up to 16 numbers are a single vector, of
 // bfloat16 half a block.
 type folded struct {
-	bf16, single bool
+	kind
+	single       bool
 	heads, share int
 	runs
 }
 
 // eachFolded calls body for all shapes that fit a panel.
-func eachFolded(bf16 bool, body func(t folded)) {
+func eachFolded(body func(t folded)) {
 	for heads := 1; heads <= 16; heads *= 2 {
 		for share := 2; share <= min(heads, 4); share *= 2 {
-			body(folded{bf16, false, heads, share, runs{heads / share, 1, 1}})
+			body(folded{floats, false, heads, share, runs{heads / share, 1, 1}})
+			body(folded{pairs, false, heads, share, runs{heads / share, 1, 1}})
 		}
-		body(folded{bf16, true, heads, 1, runs{heads, 1, 1}})
-		least, most := 2, 16/heads
-		if bf16 {
-			least, most = 1, 8/heads
-		}
-		if least <= most {
-			body(folded{bf16, false, heads, 1, runs{heads, least, most}})
+		body(folded{floats, true, heads, 1, runs{heads, 1, 1}})
+		body(folded{singles, true, heads, 1, runs{heads, 1, 1}})
+		if heads <= 8 {
+			body(folded{floats, false, heads, 1, runs{heads, 2, 16 / heads}})
+			body(folded{pairs, false, heads, 1, runs{heads, 1, 8 / heads}})
 		}
 	}
 }
 
 func (t folded) shape() int {
 	n := 128*t.heads + 32*(t.share-1)
+	if t.kind != floats {
+		n += 2
+	}
 	if t.single {
 		return n
 	}
 	return n + 1
 }
 
-func (t folded) label(name string) string { return fmt.Sprintf("%s%d", name, t.shape()) }
-
-// pairs says whether a load is two vectors, of even and odd columns.
-func (t folded) pairs() bool { return t.bf16 && !t.single }
-
-// sums is how many vectors a row takes.
-func (t folded) sums() int {
-	if t.pairs() {
-		return 2 * t.count * t.most
-	}
-	return t.count * t.most
+// first is the first of the vectors of load v of run r, among sixteen. The row's last is the last of all.
+func (t folded) first(r, v int) int {
+	return 16 - t.vectors()*(t.count*t.most-t.slot(r, v))
 }
 
-// z is where load v of run r has its vector, or pair, in a row's copy.
-func (t folded) z(r, v int) int {
-	if t.pairs() {
-		return 128 * t.slot(r, v)
-	}
-	return 64 * t.slot(r, v)
+// sum is where load v of run r is summed, z where it is in the copy of a row.
+func (t folded) sum(r, v int) []VecPhysical {
+	return sums[t.first(r, v):][:t.vectors()]
 }
 
-// load loads a vector or pair to x, or x and y. Behind a head's end come columns of the next.
-func (t folded) load(line Mem, last bool) {
-	switch {
-	case t.pairs():
-		lanes.SplitBF16By(upper, line, x, y, last, K1)
-	case t.bf16 && last:
-		VPMOVZXWD_Z(line, K1, x)
-		VPSLLD(U8(16), x, x)
-	case t.bf16:
-		VPMOVZXWD(line, x)
-		VPSLLD(U8(16), x, x)
-	case last:
-		VMOVUPS_Z(line, K1, x)
-	default:
-		VMOVUPS(line, x)
-	}
+func (t folded) z(r, v int) Mem {
+	return inBuf(atZ + 64*t.first(r, v))
 }
 
-// dotProducts multiplies the row at from with another, and leaves half-made sums of its heads in the vector it gives. Run comes before
-// each run, and with gives where the other row has load v of run r; use may use the load while it is in x, or x and y.
-func (t folded) dotProducts(f fields, from GPPhysical, each Op, run func(r int), with func(r, v int) Mem, use func(r, v int)) VecPhysical {
+// dotProducts multiplies the row at at with the copy, and leaves half-made sums of its heads in the vector it gives. Run comes before
+// each run; use may use load v of run r while it is in x, or x and y. Behind a head's end come columns of the next.
+func (t folded) dotProducts(f fields, run func(r int), use func(r, v int)) VecPhysical {
 	s := stack{}
 	t.eachVector(loop{
-		from: from, headBytes: f.mem("headBytes"), each: each,
+		from: at, headBytes: f.mem("headBytes"), each: each,
 		run: func(r int) {
 			q := s.push(bits.Len(uint(t.share)) - 1)
 			if t.most > 1 {
@@ -104,7 +79,7 @@ func (t folded) dotProducts(f fields, from GPPhysical, each Op, run func(r int),
 		},
 		load: func(r, v int, line Mem) {
 			t.load(line, t.last(r, v))
-			t.multiply(with(r, v), s.top(), t.columns(r, v))
+			t.multiply(t.z(r, v), s.top(), v == 0 && !t.last(r, v))
 			use(r, v)
 			if v == 0 {
 				s.fold()
@@ -114,56 +89,25 @@ func (t folded) dotProducts(f fields, from GPPhysical, each Op, run func(r int),
 	return s.top()
 }
 
-// columns is the masks of a load's columns that count, of bfloat16 the even and the odd: behind those of a run's last are the next head's.
-// What a row's last, already masked, is multiplied with must not be read where the row may be shorter.
-func (t folded) columns(r, v int) []OpmaskPhysical {
+// multiply adds the products of a load with what is at with to q, or makes q them if there are no others. Of a head's last load only its own
+// columns count; a row's last is already masked.
+func (t folded) multiply(with Mem, q VecPhysical, last bool) {
 	switch {
-	case v > 0 || t.bf16 && t.last(r, v):
-		return nil
-	case t.last(r, v):
-		return []OpmaskPhysical{K1}
-	}
-	return headMask
-}
-
-// multiply adds the products of a load with what is at with to q, or makes q them if there are no others.
-func (t folded) multiply(with Mem, q VecPhysical, masks []OpmaskPhysical) {
-	switch {
-	case t.most == 1 && masks != nil:
-		VMULPS_Z(with, x, masks[0], q)
+	case t.most == 1 && last:
+		VMULPS_Z(with, x, headMask[0], q)
 	case t.most == 1:
 		VMULPS(with, x, q)
-	case masks != nil:
-		VFMADD231PS(with, x, masks[0], q)
+	case last:
+		VFMADD231PS(with, x, headMask[0], q)
 	default:
 		VFMADD231PS(with, x, q)
 	}
 	switch {
-	case t.pairs() && masks != nil:
-		VFMADD231PS(with.Offset(64), y, masks[1], q)
-	case t.pairs():
+	case t.kind == pairs && last:
+		VFMADD231PS(with.Offset(64), y, headMask[1], q)
+	case t.kind == pairs:
 		VFMADD231PS(with.Offset(64), y, q)
 	}
-}
-
-// copyZ puts the row at from, its first run's last load, into memory as the products want it. It asks for the row at later.
-func (t folded) copyZ(f fields, from GPPhysical, to Mem, later GPPhysical) {
-	t.eachVector(loop{
-		from: from, headBytes: f.mem("headBytes"), each: f.mem("each"),
-		run: func(r int) {
-			if r > 0 {
-				ADDQ(f.mem("headBytes"), later)
-			}
-		},
-		load: func(r, v int, line Mem) {
-			PREFETCHT0(Mem{Base: later, Disp: -64 * v})
-			t.load(line, t.last(r, v))
-			VMOVUPS(x, to.Offset(t.z(r, v)))
-			if t.pairs() {
-				VMOVUPS(y, to.Offset(t.z(r, v)+64))
-			}
-		},
-	}, f.mem("shift"))
 }
 
 // stack is the tree's vectors: level i holds the fold of 2^i of them.

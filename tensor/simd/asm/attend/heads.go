@@ -92,7 +92,11 @@ func (p panel) addHead(v int, to Mem, native bool, heads spread, head VecPhysica
 			VMOVUPS(to, x)
 		}
 		VFMADD231PS(z, w, x)
-		storeVector(x, to, tail)
+		if tail {
+			VMOVUPS(x, K1, to)
+		} else {
+			VMOVUPS(x, to)
+		}
 		return
 	}
 	lanes.SplitBF16(to, x, y, tail, K1)
@@ -104,7 +108,11 @@ func (p panel) addHead(v int, to Mem, native bool, heads spread, head VecPhysica
 	} else {
 		lanes.JoinBF16(x, y, w, Z27)
 	}
-	storeWords(x, to, tail)
+	if tail {
+		VMOVDQU16(x, K1, to)
+	} else {
+		VMOVDQU16(x, to)
+	}
 }
 
 // sumEntries adds the rows of entries, as many floats as heads (a power of two), over each

@@ -7,7 +7,8 @@
 // of a vector is head l%P of the vector's entry l/P; together.go has what is faster where heads lie together.
 // The forward pass has them in a list (weights.go) and then sums wide rows with a coefficient for each column, by
 // permuting the lanes of an entry, so any width of a head will do (sum.go). The backward pass takes wide rows a head at a time
-// (backward.go); their dot products are made in fold.go, those of rows with rows in dots.go. How loops are the same for rows of any width is in runs.go.
+// (backward.go); their dot products are made in fold.go, those of rows with rows in dots.go. How loops are the same for rows of any width is in
+// runs.go, how rows of all shapes are copied and written in places.go.
 package main
 
 import (
@@ -23,8 +24,8 @@ func main() {
 	}
 	sumRows(false)
 	sumRows(true)
+	backward()
 	for _, bf16 := range []bool{false, true} {
-		backward(bf16)
 		headGrad(bf16)
 	}
 	for _, d := range []dots{{}, {bf16: true}, {bf16: true, row: true}} {

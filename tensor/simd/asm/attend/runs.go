@@ -76,7 +76,7 @@ func enter(each Op, places []string, lo, hi int) {
 	enter(each, places, mid, hi)
 }
 
-// eachVector is eachLine for loads and stores, the last of which is shift bytes earlier.
+// eachVector is eachLine for loads the last of which is shift bytes earlier.
 func (u runs) eachVector(l loop, shift Mem) {
 	load := l.load
 	l.load = func(r, v int, line Mem) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/bits"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -12,12 +13,12 @@ import (
 
 // scores makes the gradients of a batch's scores, sums them over the row and puts them to their places in edge, or adds
 // them to their destinations' there. After the last batch the sum goes to dleft.
-func scores(bf16 bool, heads int) {
+func scores(heads int) {
 	f := backFields
-	name := func(s string) string { return fmtHeads(s, heads) }
+	name := func(s string) string { return fmt.Sprintf("%s%d", s, heads) }
 	group := 16 / heads
 	parts, coef, left := batchEnd, weight, tmp2
-	s, t, total := Z23, Z24, Z27
+	s, t := Z23, Z24
 	Label(name("scores"))
 	MOVQ(batchEnd, left)
 	SUBQ(f.mem("first"), left)
@@ -28,7 +29,7 @@ func scores(bf16 bool, heads int) {
 	f.load("perm", part)
 	SUBQ(f.mem("index"), part)
 	ADDQ(f.mem("first"), part)
-	VMOVUPS(inBuf(atTotal), total)
+	VMOVUPS(inBuf(atTotal), scoreTotal)
 	Label(name("group"))
 	k := stack{}
 	for e := range group {
@@ -41,37 +42,22 @@ func scores(bf16 bool, heads int) {
 	VMOVUPS(Mem{Base: coef, Disp: atSlope}, s)
 	VFMSUB213PS(Mem{Base: coef, Disp: atDelta}, t, s)
 	groupLanes(f, heads, left)
-	VADDPS(s, total, entries, total)
+	VADDPS(s, scoreTotal, entries, scoreTotal)
 	VMOVUPS(s, inBuf(atWords))
-	CMPQ(f.mem("add"), U8(0))
-	JNE(LabelRef(name("add")))
-	placeScores(f, heads, false, name("placed"))
-	JMP(LabelRef(name("placed")))
-	Label(name("add"))
-	placeScores(f, heads, true, name("placed"))
-	Label(name("placed"))
+	placeScores(f, heads, name)
 	ADDQ(U32(64*group), parts)
 	ADDQ(U8(64), coef)
-	ADDQ(U8(4*group), part)
 	SUBQ(U8(4*group), left)
 	JA(LabelRef(name("group")))
-	VMOVUPS(total, inBuf(atTotal))
+	VMOVUPS(scoreTotal, inBuf(atTotal))
 	XORQ(U32(atNext), f.mem("slot"))
 	CMPQ(index, end)
-	JAE(LabelRef(name("total")))
-	toBatch()
-
-	Label(name("total"))
-	VMOVUPS(inBuf(atTotal), total)
+	JB(LabelRef("batch"))
 	for d := heads; d < 16; d *= 2 {
-		lanes.Swap(d, total, t)
-		VADDPS(t, total, total)
+		lanes.Swap(d, scoreTotal, t)
+		VADDPS(t, scoreTotal, scoreTotal)
 	}
-	f.loadRow("dleft", row, tmp)
-	f.load("heads", at)
-	KMOVW(at.As32(), K2)
-	VMOVUPS(total, K2, Mem{Base: tmp})
-	toShape("done", bf16, heads)
+	JMP(LabelRef("total"))
 }
 
 // groupLanes sets entries to the lanes of a group, where left/4 entries are left.
@@ -93,37 +79,54 @@ func groupLanes(f fields, heads int, left GPPhysical) {
 	Label(whole)
 }
 
-// placeScores puts the gradients of a group's entries, tmp2/4 of them, to their places at part. Of more it puts a group's.
-func placeScores(f fields, heads int, add bool, done string) {
-	for k := range 16 / heads {
-		MOVL(Mem{Base: part, Disp: 4 * k}, tmp.As32())
-		IMULQ(f.mem("edgeStride"), tmp)
-		from, to := inBuf(atWords+4*heads*k), Mem{Base: at, Index: tmp, Scale: 4}
-		switch heads {
-		case 1:
-			VMOVSS(from, X24)
-			if add {
-				VADDSS(to, X24, X24)
-			}
-			VMOVSS(X24, to)
-		case 2:
-			VMOVSD(from, X24)
-			if add {
-				VMOVSD(to, X25)
-				VADDPS(X25, X24, X24)
-			}
-			VMOVSD(X24, to)
-		default:
-			v := map[int]VecPhysical{4: X24, 8: Y24, 16: Z24}[heads]
-			VMOVUPS(from, v)
-			if add {
-				VADDPS(to, v, v)
-			}
-			VMOVUPS(v, to)
+// placeScores puts the gradients of a group's entries to their places, which are at part, and moves on.
+func placeScores(f fields, heads int, name func(string) string) {
+	CMPQ(f.mem("add"), U8(0))
+	JNE(LabelRef(name("add")))
+	for _, add := range []bool{false, true} {
+		if add {
+			Label(name("add"))
 		}
-		if k < 16/heads-1 {
-			CMPQ(tmp2, U8(4*(k+1)))
-			JE(LabelRef(done))
+		for k := range 16 / heads {
+			if k > 0 {
+				CMPQ(tmp2, U8(4*k))
+				JE(LabelRef(name("placed")))
+			}
+			placeScore(f, heads, k, add)
 		}
+		if !add {
+			JMP(LabelRef(name("placed")))
+		}
+	}
+	Label(name("placed"))
+	ADDQ(U8(64/heads), part)
+}
+
+// placeScore puts the gradients of entry k to their place, or adds them to it.
+func placeScore(f fields, heads, k int, add bool) {
+	MOVL(Mem{Base: part, Disp: 4 * k}, tmp.As32())
+	IMULQ(f.mem("edgeStride"), tmp)
+	from, to := inBuf(atWords+4*heads*k), Mem{Base: at, Index: tmp, Scale: 4}
+	switch heads {
+	case 1:
+		VMOVSS(from, X24)
+		if add {
+			VADDSS(to, X24, X24)
+		}
+		VMOVSS(X24, to)
+	case 2:
+		VMOVSD(from, X24)
+		if add {
+			VMOVSD(to, X25)
+			VADDPS(X25, X24, X24)
+		}
+		VMOVSD(X24, to)
+	default:
+		v := map[int]VecPhysical{4: X24, 8: Y24, 16: Z24}[heads]
+		VMOVUPS(from, v)
+		if add {
+			VADDPS(to, v, v)
+		}
+		VMOVUPS(v, to)
 	}
 }

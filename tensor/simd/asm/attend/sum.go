@@ -30,12 +30,11 @@ var (
 	askEnd    = R15 // entries before it ask for others
 	upper     = Z28 // of bfloat16 rows: the mask of odd columns
 	x, y, w   = Z29, Z30, Z31
-	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "mask", "mode",
+	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "mode",
 		"weights", "gap", "patterns", "loop", "prefetch", "last",
 		"inv", "invStride", "scale", "heads",
 		"z", "zbuf",
-		"shape", "each", "whole", "headBytes", "lastByte", "shift", "tail", "evens", "odds",
-		"runs", "dstHead", "dstShift", "dstWhole", "unused")
+		"each", "whole", "headBytes", "lastByte", "shift", "tail", "evens", "odds", "kind", "places", "few")
 )
 
 // What mode says about dst: it is bfloat16, its rows are whole lines that go past the caches (of bfloat16 only
@@ -64,7 +63,7 @@ func beginRows() {
 	f.load("index", index)
 	LEAQ(Mem{Base: index, Index: tmp, Scale: 4}, index)
 	XORQ(row, row)
-	f.load("mask", tmp)
+	f.load("tail", tmp)
 	KMOVD(tmp.As32(), K1)
 	lanes.LoadUpper(upper)
 }
@@ -339,12 +338,12 @@ func (p panel) scale(heads spread) {
 func (p panel) storeSums() {
 	f := rowFields
 	f.loadRow("dst", row, dst)
-	ADDQ(f.mem("dstWhole"), dst)
 	if p.bf16 {
 		TESTQ(U32(modeNative), f.mem("mode"))
 		JZ(LabelRef("stage"))
 		p.eachLine(loop{each: eachSum, load: func(_, v int, _ Mem) { lanes.JoinNative(p.sum(v)[0], p.sum(v)[1], x) }})
 	}
+	ADDQ(f.mem("whole"), dst)
 	TESTQ(U32(modeStream), f.mem("mode"))
 	JNZ(LabelRef("stream"))
 	p.eachLine(loop{from: dst, each: eachSum, load: func(_, v int, to Mem) {
@@ -357,10 +356,10 @@ func (p panel) storeSums() {
 	JMP(LabelRef("written"))
 	if p.bf16 {
 		Label("stage")
-		f.load("zbuf", tmp)
-		stageSums(Mem{Base: tmp}, 16)
-		storeStaged(f, Mem{Base: tmp}, eachSum, true)
-		JMP(LabelRef("written"))
+		f.load("zbuf", zrow)
+		f.load("places", end)
+		ADDQ(U32(placesTo), end)
+		storeStaged(f, pairs, Mem{Base: zrow}, "written")
 	}
 	Label("stream")
 	p.eachLine(loop{from: dst, each: eachSum, load: func(_, v int, to Mem) { VMOVNTPS(p.sum(v)[0], to) }})
